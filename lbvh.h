@@ -1086,7 +1086,7 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
    Where one element lies far from all others, or clusters lie far apart, many elements share a cell
    of the lattice, and their order is that of their ids: searches visit all of them. Then codes are
    made by quantiles (histogram equalisation, of one axis at a time: Gonzalez and Woods, Digital
-   Image Processing). With a lattice of 8 cells, and 8 intervals of one cell:
+   Image Processing). With a lattice of 8 cells, and 8 intervals of one cell, ideally:
 
        centres       A  B    C D   E    F   G                                        H
        lattice       0  0    0 0   0    0   0                                        7
@@ -1094,11 +1094,11 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
 
    Codes have as many bits as before: sort, prefixes and depth need not know.
 
-   Both sides decide by the same sample of up to 1024 elements: if the lattice gives it fewer codes
-   than it has centres, by 16 or more. Elements at one point are no fault of the lattice. Knots are
-   elements of the sample, equally far apart in the order along an axis; the first and the last one
-   hold all centres. The serial build looks at the sample only where 16 borders of the sorted
-   elements lie between equal codes, which is implied.
+   Both sides decide by the same sample of up to 1024 elements. The lattice is not fit if the sample
+   has 16 different centres or more beyond its different codes. Elements at one point are no fault
+   of the lattice. Knots are elements of the sample, equally far apart in the order along an axis;
+   all centres lie between the first and the last one. The serial build looks at the sample only
+   where 16 neighbours in the sorted order have equal codes: if the sample has 16, so have all.
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_SAMPLE = 1024, LBVH_I_ALIKE = 16 };

@@ -2605,8 +2605,8 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
        intervals   of codes, up to 2048 equally long ones. An element is counted in its interval,
                    and gets a rank there, within the share; one atomic for each interval tells how
                    many of other blocks come before. Meet. (Codes of elements of the sample of
-                   >>sample are marked in a table of bits. If 16 had been marked, the lattice may
-                   not be fit: then all look at the sample, and count again, by quantiles.)
+                   lbvh.h, >>quantiles, set bits of a table. If 16 find theirs set, all blocks look
+                   at the whole sample, and count again: by quantiles, if the lattice is not fit.)
        samples     only if an interval holds too many: 32 of the share, sorted by a warp. Meet. The
                    rank of a sample among all is the sum of its ranks in the lists of all blocks.
        splitters   are some of the samples, equally far apart in their order. Meet. Now intervals
@@ -2943,13 +2943,14 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
 }
 
 /* Marks the codes of those elements of the share that are in the sample. Returns how many of the
-   thread's had been marked. Equal codes have the same mark, and a few others: so all blocks find at
-   least as many alike as there are, and ask lbvh_i_lattice_fails only if that may be enough. */
+   thread's found their bit set. Equal codes have the same bit, and some others by chance (about 4
+   of 1024): so all blocks together find at least as many as there are. */
 __device__ __forceinline__ int32_t lbvh_i_mark_sample(const lbvh_i_from_elements &from,
                                                       const lbvh_i_parts &parts,
                                                       const lbvh_i_share &own)
 {
     int32_t alike = 0;
+    /* (where n is less than LBVH_I_SAMPLE there is one block) */
     int const before = (int)((int64_t)own.first * LBVH_I_SAMPLE / parts.n) - 1;
     for (int s = (before > 0 ? before : 0) + (int)threadIdx.x; s < LBVH_I_SAMPLE && s < parts.n;
          s += (int)blockDim.x) {
@@ -2970,8 +2971,8 @@ __device__ __forceinline__ int32_t lbvh_i_mark_sample(const lbvh_i_from_keys &,
     return 0;
 }
 
-/* Is the lattice not fit? Then codes are made by quantiles from now on. In any case there are no
-   counts yet, and slots are half centres again. All blocks call it, and find the same. */
+/* Is the lattice not fit? Then codes are made by quantiles from now on. On return, in any case,
+   counts are 0 and slots hold half centres again. All blocks call it, and find the same. */
 __device__ void lbvh_i_share_quantiles(const lbvh_i_from_elements &from, const lbvh_i_parts &parts,
                                       lbvh_i_share &own)
 {
@@ -3261,8 +3262,9 @@ __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_elements &f
 }
 __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_keys &) {}
 
-/* Counts the share by equally long intervals. They are good enough (1) unless one holds 16 times as
-   many elements as the mean, as where elements lie in a plane, or more than fit into a bucket. */
+/* Counts the share by equally long intervals. True if they are good enough: none holds more than 16
+   times the mean and 64, as where elements lie in a plane, nor so many that it overflows a
+   bucket. */
 template <class Source>
 __device__ __forceinline__ bool lbvh_i_partition_equally(const Source &from,
                                                          const lbvh_i_parts &parts,

@@ -89,8 +89,8 @@ extern "C" {
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
    displacement. An object that stays in its stored box costs one comparison in a step, and keeps
-   its pairs. Any other one is replaced in its tree, and searches again, in groups of eight
-   (lbvh_i_group).
+   its pairs. Any other one gets a new leaf box, in its place or elsewhere, and searches again, in
+   groups of eight (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in lbvh.h, >>nodes. A leaf is added by splitting another one in two, in its slot s:
@@ -103,13 +103,13 @@ extern "C" {
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
    A leaf is added beside the node that it enlarges least, and rotations on the way up make nodes
-   there smaller (lbvh_i_rotate_limb). Where the tree is deeper than 2 log2(n) + 17, the way to a
-   deepest leaf is shortened alone (lbvh_i_shorten). So in updates that change few leaves, at most
-   one of 128, a change costs O(log n), in whatever order objects come, and the tree stays as good
-   as a new one. Updates that change more leave leaves that move a little in their places, which is
-   cheaper, and build the tree again (lbvh_build, then the nodes in depth-first order) when more
-   than a quarter of its leaves change, or as many as it has have changed in such updates: a change
-   costs O(log n) in the mean. A rebuild looks at no object outside its tree.
+   there smaller (lbvh_i_rotate_limb). Where more than 2 log2(n) + 16 inner nodes are above a leaf,
+   ways to the deepest ones are shortened alone (lbvh_i_shorten). So in updates that change few
+   leaves, at most one of 128, a change costs O(log n), in whatever order objects come, and the tree
+   stays as good as a new one. Updates that change more leave leaves that move a little in their
+   places, which is cheaper, and build the tree again (lbvh_build, then the nodes in depth-first
+   order) when more than a quarter of its leaves change, or as many as it has have changed in such
+   updates: a change costs O(log n) in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -241,11 +241,11 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        const lbvh_filter *filter, lbvh_state state, uint64_t user,
                                        lbvh_id *id);
 
-/* The object's new box. displacement: dim numbers, how far it will probably move before its box
-   is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
-   stored one does not hold the new one; and where that is too large for it, at which every 64th
-   call looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the
-   box's edge, and the displacement. So of several moves the displacement of the last one that
+/* The object's new box. displacement: dim numbers, how far it will probably move before its box is
+   stored again (NULL: none); a stored box is longer by it. The box is stored anew where the stored
+   one does not hold the new one; and where that is too large for it, at which every 64th call
+   looks: larger along an axis than one stored anew, by more than the sum of 8 margins, an eighth of
+   the box's edge, and the displacement. So of several moves the displacement of the last one that
    stored counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may
    move static objects. LBVH_NOT_FINITE (the box; or the displacement, where the box is stored
    anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it was. O(1). */
@@ -253,8 +253,9 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
                                      const lbvh_real *displacement);
 
 /* Where the stored box holds the new one: moves the object, and returns 1. Else 0, and nothing is
-   changed: call lbvh_world_move. 0 also in every 64th call, where the stored box is too large for
-   an object without displacement. For callers whose displacement costs something to find. O(1). */
+   changed: call lbvh_world_move. Every 64th call looks whether the stored box is too large, for an
+   object without displacement: then 0, until it is stored anew or lbvh_world_move finds it fit. For
+   callers whose displacement costs something to find. O(1). */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
@@ -418,7 +419,7 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
 typedef struct lbvh_world_overlap {
     int32_t index;          /* the object found */
     uint64_t user;
-    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -512,7 +513,7 @@ typedef struct lbvh_world_cast {
     uint64_t user;
     lbvh_real t;            /* where its box is touched, in lengths of the vector; 0: at once */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
-    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -702,7 +703,7 @@ typedef struct lbvh_world_near {
     uint64_t user;
     lbvh_real distance2;    /* from the point to its box, squared */
     lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
-    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -1130,8 +1131,8 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-/* The most inner nodes above a leaf before insertions shorten the way to it: twice as many as a
-   balanced tree of these leaves has, and 16. */
+/* The most inner nodes above a leaf before insertions shorten the way to it: 2 log2(leaves) + 16,
+   the logarithm rounded down. */
 static int32_t lbvh_i_depth_allowed(int32_t leaves)
 {
     int32_t bits = 0;
@@ -1232,7 +1233,7 @@ typedef struct lbvh_i_path {
     int32_t parts, twos;
 } lbvh_i_path;
 
-/* How much a subtree weighs: so deep a tree may have so many leaves. */
+/* How much a subtree weighs: the leaves of a full tree of its height. */
 static uint64_t lbvh_i_weight(const lbvh_i_limb *part)
 {
     return (uint64_t)1 << (part->height < 56 ? part->height : 56);
@@ -1300,16 +1301,16 @@ static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_p
     tree->height[at] = lbvh_i_height_over(tree, u);
 }
 
-/* Shortens the way to a leaf, by 8 nodes at least: that of the fewest nodes from the leaf up where
-   a tree of what lies beside them makes it so much shorter. No height grows. O(LBVH_STACK^2),
-   whatever the tree's size; and a way has to grow by 8 leaves before the next time. 0: none is. */
-static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf)
+/* Goes up from a deepest leaf, until what lies beside the way makes, with the leaf, a tree that is
+   lower by 8 nodes or more, and builds that. O(LBVH_STACK^2), whatever the tree's size. 0: there is
+   no such place. */
+static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t deepest)
 {
     enum { GAIN = 8 };
     lbvh_i_path way;
     uint64_t weight = 1;
-    int32_t at = leaf, bits = 0;
-    way.part[0] = lbvh_i_limb_at(tree, leaf);
+    int32_t at = deepest, bits = 0;
+    way.part[0] = lbvh_i_limb_at(tree, deepest);
     way.twos = 0;
     for (way.parts = 1; at > 0 && way.parts < LBVH_STACK;) {
         way.part[way.parts] = lbvh_i_limb_at(tree, at % 2 ? at + 1 : at - 1);
@@ -1325,11 +1326,16 @@ static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf
     return 0;
 }
 
-/* Keeps the tree's depth within O(log n), and what walks have room for. */
+/* Keeps the tree's depth within O(log n), and within what walks have room for. One leaf that is
+   added high in the tree can deepen many ways. So a few are shortened; where that is not enough,
+   time after time, the tree is built again. */
 static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
 {
-    if (tree->height[0] <= lbvh_i_depth_allowed(tree->leaves)) return;
-    if (lbvh_i_shorten(world, tree, lbvh_i_deepest(tree))) return;
+    enum { WAYS = 8 };
+    int32_t const allowed = lbvh_i_depth_allowed(tree->leaves);
+    int way;
+    for (way = 0; way < WAYS && tree->height[0] > allowed; way++)
+        if (!lbvh_i_shorten(world, tree, lbvh_i_deepest(tree))) break;
     if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
 }
 
@@ -2272,7 +2278,7 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
     stays = lbvh_i_holds(&boxes[1], &given);
     if (stays && --boxes[1].skip < 0) {
         stays = !lbvh_i_too_large(world, &given, &boxes[1], displacement);
-        boxes[1].skip = LBVH_I_CALLS;
+        boxes[1].skip = stays ? LBVH_I_CALLS : 0;
     }
     if (!stays)
         result = lbvh_i_store_anew(world, (int32_t)(object - world->object), &given, displacement);
@@ -2370,7 +2376,8 @@ enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came 
 
 
 /* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
-   where the new box touches the parent's. */
+   where the parent's box holds the new one (many changes: where the new box touches the leaf's old
+   one). */
 static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 {
     lbvh_object *object = &world->object[index];

@@ -220,6 +220,35 @@ static void test_few_move(void **state)
     lbvh_world_free(&fresh);
 }
 
+/* 128 ways that are as deep as allowed, and objects far off, each of which deepens all of them: no
+   leaf may be deeper than walks have room for, whatever is shortened meanwhile. */
+static void test_many_deep_ways(void **state)
+{
+    lbvh_world world = new_world(3, 0);
+    double const unit = ldexp(1, -41), corner = 2097151 * unit;
+    double const ends[2][3] = {{0, 0, 0}, {corner, corner, corner}};
+    double at = ldexp(1, -15);
+    int c, j, bit, i;
+    (void)state;
+    for (i = 0; i < 2; i++) (void)put_in(&world, ends[i], 0, LBVH_MOVING);
+    for (c = 0; c < 128; c++)
+        for (j = 0; j < 32; j++) {
+            uint64_t const code = (uint64_t)c << 56 | (uint64_t)1 << (55 - j);
+            double p[3] = {0, 0, 0};
+            for (bit = 0; bit < 63; bit++)
+                if (code >> bit & 1) p[(62 - bit) % 3] += ldexp(unit, bit / 3);
+            (void)put_in(&world, p, 0, LBVH_MOVING);
+        }
+    CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+    for (i = 0; i < 60; i++, at *= 2.1) {
+        double const p[3] = {at, 0, 0};
+        (void)put_in(&world, p, 0, LBVH_MOVING);
+        CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+        CHECK_RESULT(lbvh_world_validate(&world), LBVH_OK);
+    }
+    lbvh_world_free(&world);
+}
+
 /* ------------------------------------------------------------------------------------------------
    Far objects, half spaces; objects at rest
    ------------------------------------------------------------------------------------------------
