@@ -519,7 +519,7 @@ extern "C" {
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY, \
       "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries " \
-      "(nlist_search_box: arrays.count) says how many entries there are, or 0: not counted") \
+      "(nlist_search_box: arrays.count) says how many entries need memory, or 0: not known") \
     X(NLIST_NOT_BUILT, \
       "the list holds nothing this call can use: build it first (of no particles is a build, " \
       "too)") \
@@ -762,8 +762,8 @@ typedef struct nlist {
                                desc.skip_invalid, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
     int64_t needed_entries; /* entries that partner must have room for, also where memory ended
-                               before (0: before they were counted; CUDA, deterministic, DYNAMIC
-                               or HYBRID: 2^33 - 1 for more) */
+                               before (0: before they were counted, or STATIC; CUDA,
+                               deterministic, DYNAMIC or HYBRID: 2^33 - 1 for more) */
     int32_t cuda_error;     /* NLIST_CUDA_ERROR: the cudaError_t */
     nlist_block block[NLIST_BLOCKS]; /* the memory behind the arrays */
 } nlist;

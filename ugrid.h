@@ -741,13 +741,15 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
                                     const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
-   desc->cell to about 2 particles per cell if it is 0. Where it sets both, and such cells would be
-   crowded (64 points and more in one, of 4,096 and more: one is far away, clusters are far apart,
-   or they are a curve), it sets desc->unbounded, and the cell by the density where the points are;
-   not with options that an unbounded grid has not, or with desc.outside. ugrid_build calls it. pos,
-   stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point;
-   desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis needs a given box.
-   UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid needs none. O(n). */
+   desc->cell to about 2 particles per cell if it is 0. Where it sets both, for 4,096 points and
+   more, it looks at a sample. If three quarters of the points would be in crowded cells (one is far
+   away, clusters are far apart, or they are a curve), it sets desc->unbounded, and the cell by the
+   density where the points are; not with options that an unbounded grid has not, or with an outside
+   other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n is above 131,072.
+   ugrid_build calls it. pos, stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the
+   first such point; desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis
+   needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
+   needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 
@@ -2915,51 +2917,56 @@ static void ugrid_i_take_sample(ugrid_i_sample *sample, const ugrid_real p[3])
     if (ugrid_i_point_finite(p)) memcpy(sample->p[sample->count++], p, sizeof sample->p[0]);
 }
 
-/* How many pairs of the sample share a bucket, with cells of this edge. */
-static int32_t ugrid_i_sample_pairs(const ugrid_i_sample *sample, double cell)
+/* The part of the sample's points that have a cell of this edge for themselves. Cells are told
+   apart by buckets, in which as many meet by chance as `keep` allows for. */
+static double ugrid_i_alone_in(const ugrid_i_sample *sample, double cell)
 {
+    double const keep = 1 - sample->count / (double)UGRID_I_SAMPLE_BUCKETS;
     uint16_t met[UGRID_I_SAMPLE_BUCKETS];
-    int32_t pairs = 0, k;
+    int32_t alone = 0, k;
     memset(met, 0, sizeof met);
     for (k = 0; k < sample->count; k++) {
         const ugrid_real *p = sample->p[k];
         int32_t const x = ugrid_i_floor((ugrid_real)((double)p[0] / cell)),
                       y = ugrid_i_floor((ugrid_real)((double)p[1] / cell)),
-                      z = ugrid_i_floor((ugrid_real)((double)p[2] / cell));
-        pairs += met[ugrid_i_hash(x, y, z, UGRID_I_SAMPLE_BUCKETS)]++;
+                      z = ugrid_i_floor((ugrid_real)((double)p[2] / cell)),
+                      in_cell = ++met[ugrid_i_hash(x, y, z, UGRID_I_SAMPLE_BUCKETS)];
+        alone += in_cell == 1 ? 1 : in_cell == 2 ? -1 : 0;
     }
-    return pairs;
+    return alone / (sample->count * keep);
 }
 
-/* Chooses hashed cells where those of the box are crowded: one point far from all others, clusters
-   far apart, a curve in space. Then most cells are empty, and a search tests O(n) points for each.
-   The edge is halved until few pairs of the sample share a cell, or no fewer do (points at one
-   place). The last two numbers of pairs say how many dimensions the points fill: each halving
-   divides it by 2 on a curve, by 4 on a surface, by 8 in space. So the edge follows with which a
+/* Chooses hashed cells where most points are in crowded cells of the box: one point is far from all
+   others, clusters are far apart, or all lie on a curve. (With a dense cluster among even points
+   the cells of the box stay: the even ones would search all buckets.)
+
+   Of points spread evenly, l of the sample in a cell on average, e^-l are alone in one (Poisson).
+   The edge is halved until a quarter is. Each halving divides l by 2 where points lie on a curve,
+   by 4 on a surface, by 8 in space: so where the part a is alone now, a^2, a^4 or a^8 was before.
+   That tells the dimensions that the points fill, and a tells l. So the edge follows with which a
    search meets as many points as in a full box: 2 * 3^dim in 3^dim cells. */
 static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, int32_t n)
 {
-    int32_t pairs[UGRID_I_HALVINGS], fewest = INT32_MAX, level, filled, axes;
-    double const all = 0.5 * sample->count * (sample->count - 1.0),
-                 chance = all / (double)UGRID_I_SAMPLE_BUCKETS, noise = 24 + 1.5 * chance;
-    double cell = (double)desc->cell, few, times, want = 2;
+    double cell = (double)desc->cell, alone, before, in_cell, want = 2;
+    int level, filled, axes;
     ugrid_desc hashed = *desc;
     hashed.unbounded = 1;
     if (desc->outside != UGRID_CLAMP || ugrid_defaults(&hashed, &hashed) != UGRID_OK) return;
-    pairs[0] = ugrid_i_sample_pairs(sample, cell);
-    if (pairs[0] <= noise || pairs[0] * (double)n <= 64 * all) return;
-    for (level = 0; level < UGRID_I_HALVINGS && fewest > noise; level++, cell /= 2) {
-        pairs[level] = ugrid_i_sample_pairs(sample, cell);
-        if (pairs[level] < fewest) fewest = pairs[level];
+    alone = before = ugrid_i_alone_in(sample, cell);
+    if (alone >= 0.25) return;
+    for (level = 0; alone < 0.25; level++) {
+        if (level == UGRID_I_HALVINGS) return; /* most are at one place: no cell helps */
+        before = alone;
+        cell /= 2;
+        alone = ugrid_i_alone_in(sample, cell);
     }
-    few = 2 * (fewest > noise ? fewest : noise);
-    for (level = 0, cell = (double)desc->cell; pairs[level] > few; level++) cell /= 2;
-    if (level == 0) return; /* all at one place: no cell helps */
-    times = (double)pairs[level - 1] / (pairs[level] + 1);
-    filled = times < 2.8 ? 1 : times < 5.6 || desc->dim == 2 ? 2 : 3;
+    if (alone > 0.99) alone = 0.99;
+    filled = before > alone * alone * alone ? 1
+             : before > alone * alone * alone * alone * alone * alone || desc->dim == 2 ? 2
+                                                                                       : 3;
     for (axes = filled; axes < desc->dim; axes++) want *= 3;
-    few = pairs[level] > 1.5 * chance + 1 ? pairs[level] - chance : 0.5 * chance + 1;
-    if (fewest <= noise) cell *= ugrid_i_root(want * all / n / few, filled);
+    in_cell = 2 * (1 - alone) / (1 + alone) * n / sample->count; /* about -log(alone) */
+    cell *= ugrid_i_root(want / in_cell, filled);
     if (!(cell > (double)UGRID_I_REAL_MIN) || cell >= (double)desc->cell) return;
     desc->unbounded = 1;
     desc->cell = (ugrid_real)cell;

@@ -1077,8 +1077,11 @@ __device__ void nbody_i_find_crowd(const nbody &sim, int32_t at, nbody_i_facts *
     nbody_cell &leaf = sim.cell[at];
     int const lane = (int)threadIdx.x % 32;
     double mass = 0;
-    for (int32_t first = 0; first < leaf.count; first += 32) {
-        bool const apart = first + lane < leaf.count && nbody_i_is_apart(&sim, &leaf, first + lane);
+    for (int32_t first = 0; first < leaf.count; first += 256) { /* 8 a lane: loads overlap */
+        bool apart = false;
+#pragma unroll
+        for (int32_t k = first + lane; k < first + 256; k += 32)
+            apart |= k < leaf.count && nbody_i_is_apart(&sim, &leaf, k);
         if (__any_sync(nbody_i_all_lanes, apart)) return;
     }
     double const mine = nbody_i_crowd_part(&sim, &leaf, lane);
@@ -1092,7 +1095,7 @@ __device__ void nbody_i_find_crowd(const nbody &sim, int32_t at, nbody_i_facts *
 }
 
 /* Finds the crowds among 32 cells from `from` on. All lanes must call it. Each lane first looks at
-   the last body of its cell: as a rule that tells that the cell is none. */
+   the last body of its cell: there most cells turn out to be none. */
 __device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t from, int32_t cells,
                                                     nbody_i_facts *facts)
 {

@@ -1162,7 +1162,9 @@ static int32_t nlist_i_order_row(nlist_i_search *search, int32_t place, int32_t 
     for (k = 0; k < count; k++)
         nlist_i_hit_of(search, &search->placed[place], number[k], &search->hit[k]);
     memcpy(search->work, number, (size_t)count * sizeof *number);
-    if (desc->nearest > 0) count = nlist_i_nearest_of(search, count, desc->nearest + own, own);
+    if (desc->nearest > 0)
+        count = nlist_i_nearest_of(search, count,
+                                   desc->nearest < count - own ? desc->nearest + own : count, own);
     else nlist_i_sort_row(search, count);
     for (k = 0; k < count; k++) number[k] = search->work[(uint32_t)search->key[k]];
     return count;

@@ -471,7 +471,7 @@ static void nlist_i_survey_pair(const nlist_i_survey *survey, const nlist_desc *
     for (a = 0; a < desc->dim; a++) {
         double const length = survey->high[a] - survey->low[a];
         double d = fabs(survey->p[r][a] - survey->p[k][a]);
-        if (desc->periodic[a] && d > length / 2) d = fabs(length - d);
+        if (desc->periodic[a] && length > 0) d = fabs(d - length * floor(d / length + 0.5));
         beside &= d <= 1.5 * survey->cell;
         d2 += d * d;
     }

@@ -166,5 +166,6 @@ static void test_deep()
             CHECK(builder == LBVH_PLOC || quality.depth > 64);
             check_walks(g, in, on_device);
             check_nearest(g, 40, 8, infinity, 0, false, 1);
+            check_nearest(g, 40, 12, infinity, 0, false, 1);
         }
 }

@@ -138,6 +138,14 @@ static void test_fit_crowded(void **state)
             CHECK(!g.desc.unbounded);
             ugrid_free(&g);
         }
+    for (k = 0; k < 3 * FITTED; k++) /* a dense cluster among even points: these need the box */
+        p[k] = k / 3 % 30 ? between(0, 1) : between((real)0.3, (real)0.30001);
+    {
+        ugrid g = {0};
+        CHECK_RESULT(ugrid_build(&g, NULL, p, 0, FITTED), UGRID_OK);
+        CHECK(!g.desc.unbounded);
+        ugrid_free(&g);
+    }
     for (k = 0; k < 3 * FITTED; k++) p[k] = 5; /* no cell helps */
     {
         ugrid g = {0};
