@@ -1242,7 +1242,7 @@ static uint64_t lbvh_i_weight(const lbvh_i_limb *part)
 /* Sorts some of the parts by their centres along the axis on which these are furthest apart. */
 static void lbvh_i_sort_parts(lbvh_i_limb *part, int32_t count)
 {
-    lbvh_real low[3], high[3];
+    lbvh_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
     int32_t i, k;
     int a, along = 0;
     for (i = 0; i < count; i++)
