@@ -1009,9 +1009,9 @@ LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
     return lbvh_i_interleave(dim, bits, x, y, z);
 }
 
-/* The lattice's second form (>>quantiles): each axis is divided at its quantiles, so that as many
-   elements lie in one of the 256 intervals as in another, and each interval evenly. knot[a][j]:
-   where interval j of axis a begins; the last one is where the last interval ends. */
+/* The lattice's second form (>>quantiles): each axis is divided at its quantiles, so that about
+   as many elements lie in one of the 256 intervals as in another, and each interval evenly.
+   knot[a][j]: where interval j of axis a begins; the last one ends the last interval. */
 enum { LBVH_I_QUANTILES = 256, LBVH_I_QUANTILE_BITS = 8 };
 typedef struct lbvh_i_quantiles { lbvh_real knot[3][LBVH_I_QUANTILES + 1]; } lbvh_i_quantiles;
 
@@ -3341,7 +3341,8 @@ static void lbvh_i_make_knots(const lbvh_i_sampled *sample, int a, lbvh_real lea
     knot[LBVH_I_QUANTILES] = lbvh_i_max(knot[LBVH_I_QUANTILES], most);
 }
 
-/* The lattice then lies over most of the elements, for the order of searches. */
+/* Where quantiles are taken, tree.lattice becomes one over the middle three quarters of each axis:
+   points that search are put in order by it. */
 static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real *data,
                                                      size_t stride, int32_t equal,
                                                      const lbvh_real least[3],

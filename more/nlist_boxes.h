@@ -1091,7 +1091,7 @@ static int nlist_i_hit_before(const nlist_i_search *search, uint64_t a, uint64_t
     return nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift);
 }
 
-/* Sifts heap[at] down to its place: each of the `count` hits stands behind those below it. */
+/* Sifts heap[at] down to its place: each of the `count` hits is at least as far as its children. */
 static void nlist_i_sift_hit(const nlist_i_search *search, uint64_t *heap, int32_t at,
                              int32_t count)
 {
@@ -1119,8 +1119,8 @@ static void nlist_i_insert_nearest(const nlist_i_search *search, uint64_t *neare
     }
 }
 
-/* The same for any size: a heap holds the nearest so far, the last of them on top, and is sorted at
-   the end. O(hits + nearer ones * log size). */
+/* The same for any size: a heap holds the nearest so far, the farthest on top, and is sorted at the
+   end. O(hits + (size + replacements) log size). */
 static void nlist_i_heap_nearest(const nlist_i_search *search, uint64_t *heap, int32_t size,
                                  int32_t first, int32_t count)
 {
