@@ -235,7 +235,7 @@ static void test_blocks()
         Case c = {};
         nbody_stage const stage = all_stages[k / 4 % 4];
         c.setting = methods[k % 4];
-        if (!thinned((size_t)k + 60, share / 4, 22)) continue;
+        if (heavy ? k % 21 != 1 : !thinned((size_t)k + 60, share / 2, 10)) continue;
         c.soft = 1;
         c.masses = k % 3 ? ONES : NO_MASSES;
         c.n = std::min(n_max, heavy || k % 5 ? 33 : 100);
