@@ -25,7 +25,7 @@
                        parallel-build, parallel-search, parallel-points, parallel-attributes
        checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
-       end             licence
+       end             parts, licence
 
    To learn it from this file, read in this order: >>cells (numbers, the example), >>periodic
    (ugrid_cell_at, ugrid_i_wrap_point), >>points (ugrid_point, ugrid_i_distance2_in_box), >>build
@@ -95,6 +95,8 @@
                                                            (each then implements, too)
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
+       UGRID_WITH_TUNE       -         users, that one     adds more/ugrid_tune.h: method, cells and
+                                                           walk by measuring (ugrid_tune)
        UGRID_PLAIN           -         the file that       the method without its faster forms: no
                                        implements          vectors, no prefetching, no threads; the
                                                            results are the same
@@ -2345,6 +2347,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
 #define UGRID_IMPLEMENTATION_DONE
+#define UGRID_I_IMPLEMENTED /* in this file: its part is, too */
 
 #include <float.h>
 #include <stdlib.h>
@@ -6402,6 +6405,19 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
 #endif
 
 #endif /* UGRID_IMPLEMENTATION */
+
+/* ----------------------------------------------------------------------------------------------
+   >>parts: files of the folder more (>>options); each has guards of its own
+   ---------------------------------------------------------------------------------------------- */
+#ifdef UGRID_WITH_TUNE
+#if defined(__has_include)
+#if !__has_include("more/ugrid_tune.h")
+#error "ugrid.h: UGRID_WITH_TUNE needs the file more/ugrid_tune.h: \
+copy the folder more beside ugrid.h"
+#endif
+#endif
+#include "more/ugrid_tune.h"
+#endif
 
 #if defined(UGRID_I_STRICT_CLANG)
 #pragma float_control(pop)
