@@ -127,9 +127,20 @@ made_up() {
              for (m in how) for (n = 16; n <= 1e6; n *= 8) {
                  keys("sorted-", how[m], n)
                  keys("random-", how[m], n)
+                 keys("skewed-", how[m], n)
              }
-             list("plain atomics;atomic per warp;atomic per block", ";")
+             list("rows, data sorted;rows as strips, data sorted;Peano, data as given", ";")
+             split("2D-1M 2D-10M 3D-1M 3D-10M", kind, " ")
+             for (m in how)
+                 for (d in kind) row("bench_order_cuda", "order", kind[d], how[m], 1000000)
+             list("CELLS STRIPS MODULAR HYBRID", " ")
+             for (m in how) for (n = 20000; n <= 1e5; n += 20000) {
+                 row("bench_ugrid_cuda", "periods", "3D-random-46", how[m] ", ugrid_next_range", n)
+                 row("bench_ugrid_cuda", "beyond", "2D-even-1000", how[m] ", ugrid_next_range", n)
+             }
+             list("plain atomics, one by one;plain atomics;atomic per warp;atomic per block", ";")
              for (m in how) {
+                 row("bench_keys_cuda", "image", "even", how[m], 10000000)
                  row("bench_keys_cuda", "filter", "keep-1", how[m], 10000000)
                  row("bench_keys_cuda", "filter", "keep-50", how[m], 10000000)
                  row("bench_keys_cuda", "reduce", "sum-10M", how[m], 10000000)
@@ -168,7 +179,9 @@ made_up() {
          }'
 }
 
-tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-forms-drum-10m'
+tables='000-order-2d 000-order-2d-10m 000-order-3d 000-order-3d-10m'
+tables="$tables 003-image 003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum"
+tables="$tables 004-forms-drum-10m"
 tables="$tables 004-forms-apart 004-forms-shuffled 004-6.8-turn 004-6.8-turn-10m 004-6.6"
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
 tables="$tables 004-6.12 004-settled 004-settled-large 004-6.8 004-tablets largest"
@@ -177,7 +190,7 @@ serial="$serial scaling-cpu scaling-bytes"
 all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
-     003-keys-sorted 003-keys-random 003-filter
+     003-keys-sorted 003-keys-random 003-keys-skewed 003-filter
      002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9 $tables
      scaling-gpu scaling-cpu scaling-bytes"
 have_gnuplot=$(command -v gnuplot)
