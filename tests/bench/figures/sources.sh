@@ -597,6 +597,8 @@ drum_table() { # GROUP NUMBERS
         }'
     select_rows "program == \"drum\" && group == \"$1\" && workload == \"memory\" && $2" \
         '"\n" n " spheres. " substr(method, index(method, ":") + 2) ": " value " " unit "."'
+    select_rows "program == \"drum\" && group == \"$1\" && workload == \"turned\" && $2" \
+        '"\n" n " spheres. Before the first step: " value " turns."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
@@ -620,15 +622,14 @@ note 'Ours is examples/drum after one turn (a softness of 0.5, so that it is 215
 rm -f "$results/004-6.8-turn.md"
 if any "$all"; then page drum_table turn 'n < 10000000'; else echo "- $title" >>"$missing"; fi
 
-begin 004-6.8-turn-10m 'Spheres in a rotating drum after one turn, 10M (004, tables 6.8 and 6.10)' \
-    '' '' ''
+begin 004-6.8-turn-10m 'Spheres in a drum that has turned, 10M (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
           "after one turn; $maxwell. Search and forces in one kernel: \"old\". GPU memory 2011 MiB," \
           "old 2071."
 all='program == "drum" && group == "turn" && workload == "stages" && n >= 10000000'
-note 'Ours is examples/drum, no history: a slice of a fortieth of the drum after one turn (a softness' \
-     'of 0.5), 40 of them side by side, every second one a mirror image (--copies 40).' \
-     'The first steps after that are those of "never", in random order.'
+note 'Ours is examples/drum, no history: a slice of a fortieth of the drum that has turned (a softness' \
+     'of 0.5; how far: below), 40 of them side by side, every second one a mirror image (--copies' \
+     '40). The first steps after that are those of "never", in random order.'
 note 'Neighbours: entries of the list are pairs, each once, whose spheres touch at this moment. A' \
      'sphere has twice as many neighbours. The source gives "the average entries in the collision' \
      'list" as neighbours per particle; its lists have each pair once (chapter 4), and it counts' \
