@@ -401,9 +401,9 @@ LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_resul
 
 /* ------------------------------------------------------------------------------------------------
    >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
-   heuristic: Goldsmith and Salmon 1987; one tree by Morton codes and by areas: Lauterbach and others
-   2009, whose areas split the small nodes; over subtrees of a finished tree, as here: Garanzha,
-   Pantaleoni and McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
+   heuristic: Goldsmith and Salmon 1987; one tree by Morton codes and by areas: Lauterbach and
+   others 2009, whose areas split the small nodes; over subtrees of a finished tree, as here:
+   Garanzha, Pantaleoni and McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
 
    LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
    those of a full SAH build, and its large ones worse. These few are made again from above:

@@ -205,7 +205,7 @@ __global__ void first_round_kernel(queue q)
     q.count[1] = 0;
 }
 
-/* ---- sort and sweep: no tree; boxes ordered by where they begin along x ----------------------- */
+/* ---- sort and sweep: no tree; boxes ordered by where they begin along x ---------------------- */
 
 struct sweep {
     int32_t n;
@@ -243,7 +243,8 @@ __global__ void begin_kernel(const float *boxes, int32_t n, float *begin, int32_
 __global__ void sorted_kernel(const float *boxes, int32_t n, const int32_t *id, float *sorted)
 {
     int64_t const k = thread_index();
-    if (k < n) for (int c = 0; c < 6; c++) sorted[6 * k + c] = boxes[6 * int64_t{id[k]} + c];
+    if (k >= n) return;
+    for (int c = 0; c < 6; c++) sorted[6 * k + c] = boxes[6 * int64_t{id[k]} + c];
 }
 
 /* One thread for each box: those that begin after it, up to where it ends. */
@@ -364,8 +365,8 @@ struct scene {
     }
 };
 
-/* Boxes of edge 1.2 where there is one in each unit cube: about 14 overlap with each. two_sizes: one
-   in 3600 is ten times as large, as in table 6.13 of source 004. */
+/* Boxes of edge 1.2 where there is one in each unit cube: about 14 overlap with each. two_sizes:
+   one in 3600 is ten times as large, as in table 6.13 of source 004. */
 std::vector<float> boxes_of(int32_t n, bool two_sizes)
 {
     std::vector<float> pos(3 * static_cast<std::size_t>(n)), boxes(6 * static_cast<std::size_t>(n));

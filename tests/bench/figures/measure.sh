@@ -177,7 +177,8 @@ turned() {
             --copies "$3" --shuffle --steps "$4" --curves "$1.part" >>"$log" 2>&1 </dev/null
     then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
     echo "$2 $turn $dt" | awk '{
-        printf "drum,turn,turned,\"turned\",%d,0,0,0,0,0,%.3g,turns,0,0\n", $1, $2 * $3 / 7.5 }' >>"$1"
+        printf "drum,turn,turned,\"turned\",%d,0,0,0,0,0,%.3g,turns,0,0\n", $1,
+            $2 * $3 / 7.5 }' >>"$1"
     rm -rf "$out/drum.stl" "$out/turn.drum" "$out/one"
 }
 

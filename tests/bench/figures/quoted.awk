@@ -1,7 +1,7 @@
-# quoted.awk - do pages quote what was measured? Read quoted.txt first, it says how; then the CSV
+# quoted.awk - do pages quote what was measured? Read results/quoted.txt first, it says how; then the CSV
 # files and the pages of tests/bench/results, by the variable `root`. Prints what is wrong.
 #
-#   awk -v root=. -f quoted.awk quoted.txt
+#   awk -v root=. -f quoted.awk results/quoted.txt
 
 # ---- what was measured ----
 

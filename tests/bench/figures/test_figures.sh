@@ -4,7 +4,7 @@
 # Measures the serial subset with --small (a few seconds), adds made-up lines for the groups that
 # need a GPU, and draws all of it:
 # every line is complete, every figure has its page, its numbers and, with gnuplot, its picture.
-# What pages quote (quoted.txt) is compared with what was measured; FULL=1: and the kept pages with
+# What pages quote (results/quoted.txt) is compared with what was measured; FULL=1: and the kept pages with
 # what draw.sh makes of the kept data (results/csv/figures.csv).
 # --self-check: damages data and results in several ways, each of which must be noticed.
 set -u
@@ -66,7 +66,7 @@ check_results() {
 }
 
 # check_quoted ROOT: figures of pages that differ from what was measured.
-check_quoted() { awk -v root="$1" -v least=80 -f $figures/quoted.awk $figures/quoted.txt; }
+check_quoted() { awk -v root="$1" -v least=80 -f $figures/quoted.awk tests/bench/results/quoted.txt; }
 
 # check_kept RESULTS: pages that differ from what draw.sh makes of the data beside them.
 check_kept() {
