@@ -1,5 +1,6 @@
-# quoted.awk - do pages quote what was measured? Read results/quoted.txt first, it says how; then the CSV
-# files and the pages of tests/bench/results, by the variable `root`. Prints what is wrong.
+# quoted.awk - do pages quote what was measured? Reads results/quoted.txt, which says how; by the
+# variable `root` the CSV files and pages of tests/bench/results. Prints what is wrong; less than
+# `least` figures are wrong, too.
 #
 #   awk -v root=. -f quoted.awk results/quoted.txt
 
@@ -149,7 +150,8 @@ function room(figure,   digits, at) {
     at = index(figure, ".")
     if (at) return 0.51 * 10 ^ -(length(figure) - at)
     digits = 0
-    while (substr(figure, length(figure) - digits, 1) == "0" && digits < length(figure) - 1) digits++
+    while (digits < length(figure) - 1 && substr(figure, length(figure) - digits, 1) == "0")
+        digits++
     return 0.51 * 10 ^ digits
 }
 

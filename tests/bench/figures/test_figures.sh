@@ -4,8 +4,8 @@
 # Measures the serial subset with --small (a few seconds), adds made-up lines for the groups that
 # need a GPU, and draws all of it:
 # every line is complete, every figure has its page, its numbers and, with gnuplot, its picture.
-# What pages quote (results/quoted.txt) is compared with what was measured; FULL=1: and the kept pages with
-# what draw.sh makes of the kept data (results/csv/figures.csv).
+# What pages quote (results/quoted.txt) is compared with what was measured; FULL=1: and the kept
+# pages with what draw.sh makes of the kept data (results/csv/figures.csv).
 # --self-check: damages data and results in several ways, each of which must be noticed.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1

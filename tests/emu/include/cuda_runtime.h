@@ -762,7 +762,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 
-/* ---- >>api: textures: linear memory, read by element; the object is the address ---------------- */
+/* ---- >>api: textures: linear memory, read by element; the object is the address -------------- */
 
 typedef unsigned long long cudaTextureObject_t;
 enum cudaResourceType { cudaResourceTypeLinear = 2 };
