@@ -1825,7 +1825,7 @@ static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
 
 #ifdef NLIST_I_UGRID
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder);
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result);
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* A grid as the source of a build. */
 typedef struct nlist_i_from_grid {
@@ -2097,7 +2097,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     from->grid->rows = finder->rows;
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
+    if (nlist_i_ugrid_faster(finder, &result)) return result;
     searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
     if (searched == UGRID_STOPPED) return from->result;
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
@@ -3622,9 +3622,9 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     return 0;
 }
 #ifdef NLIST_I_UGRID
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
 {
-    (void)finder, (void)reach, (void)result;
+    (void)finder, (void)result;
     return 0;
 }
 #endif
@@ -3912,89 +3912,48 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
    each piece gets the room that it needs, and all search again: mostly in a first build.
    ---------------------------------------------------------------------------------------------- */
 
-/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
-static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                               int32_t count)
-{
-    int32_t *const to = finder->found + finder->used;
-    int32_t kept = 0, k;
-    if (!finder->list->desc.half) {
-        memcpy(to, ids, (size_t)count * sizeof *ids);
-        finder->used += count;
-        return;
-    }
-    for (k = 0; k < count; k++) {
-        to[kept] = ids[k];
-        kept += ids[k] > i;
-    }
-    finder->used += kept;
-}
-
-/* How many of the partners row i lists. */
-static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                                   int32_t count)
-{
-    int32_t owned = 0, k;
-    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
-    return owned;
-}
-
-/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
-   rows of what was reserved do not hold all of them. */
+/* A row, or a part of it: the grid lists what the list does. */
 static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    if (!finder->fixed) from->result = nlist_i_need(finder, count);
+    if (from->result != NLIST_OK) return 1;
+    if (finder->used + count <= finder->room)
+        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
+    finder->used += count;
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+/* The same where uids, masks and exclusions decide, too. */
+static int nlist_i_receive_allowed(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
     int32_t k;
     if (finder->row != i) nlist_i_begin_row(finder, i);
-    if (finder->used + count <= finder->room) {
-        nlist_i_append_ids(finder, i, ids, count);
-    } else {
-        if (!finder->fixed)
-            from->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
+    for (k = 0; k < count; k++) {
+        if (!nlist_i_may_list(&finder->list->desc, finder->uid, i, ids[k])) continue;
+        from->result = nlist_i_append(finder, ids[k]);
         if (from->result != NLIST_OK) return 1;
-        for (k = 0; k < count; k++)
-            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
-                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
     }
     nlist_i_end_row(finder);
     return 0;
 }
 
-/* As nlist_i_receive_row, where distances are tested already: with one radius for all, by ugrid.h.
-   Who owns the pair is asked first: half of the candidates end there. */
-static int nlist_i_receive_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
-    const nlist *list = finder->list;
-    const nlist_desc *desc = &list->desc;
-    nlist_i_query query;
-    nlist_real p[3], q[3];
-    int32_t k;
-    ugrid_point(from->grid, place, p);
-    query = nlist_i_query_of(desc, ugrid_id(from->grid, place), p);
-    if (finder->row != query.i) nlist_i_begin_row(finder, query.i);
-    for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id(from->grid, places[k]);
-        if (!nlist_i_may_list(desc, finder->uid, query.i, j)) continue;
-        if (desc->radii) {
-            ugrid_point(from->grid, places[k], q);
-            if (!(nlist_i_distance2(list, p, q) <=
-                  nlist_i_limit(desc, query.radius, desc->radii[j])))
-                continue;
-        }
-        from->result = nlist_i_append(finder, j);
-        if (from->result != NLIST_OK) return 1;
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
+/* A search of the grid that tests distances, radii, and which row holds a pair unless uids decide:
+   by vectors (ugrid.h: lanes). */
+typedef struct nlist_i_grid_search {
+    nlist_real radius;
+    int flags;
+    ugrid_row_fn *receive;
+} nlist_i_grid_search;
 
 typedef struct nlist_i_search_split {
     const nlist_i_finder *finder;
-    nlist_real reach;
-    int only_distance;          /* ids of partners are the rows */
+    nlist_i_grid_search search;
     int32_t pieces;
     int64_t begin[NLIST_I_MOST_PIECES + 1];   /* the part of each piece */
     int64_t used[NLIST_I_MOST_PIECES];        /* entries that it found */
@@ -4019,10 +3978,8 @@ static void nlist_i_search_piece(void *context, int32_t k)
     finder.used = split->begin[k];
     finder.room = split->begin[k + 1];
     split->refused[k] =
-        ugrid_each_row_in(from.grid, split->reach, split->only_distance ? 0 : UGRID_PLACES, k,
-                          split->pieces,
-                          split->only_distance ? nlist_i_receive_ids : nlist_i_receive_allowed,
-                          &finder) != UGRID_OK;
+        ugrid_each_row_in(from.grid, split->search.radius, split->search.flags, k, split->pieces,
+                          split->search.receive, &finder) != UGRID_OK;
     split->used[k] = finder.used - split->begin[k];
 }
 
@@ -4060,7 +4017,8 @@ static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
 }
 
 /* Searches once; and once more where a part was too small. */
-static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real reach)
+static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder,
+                                            const nlist_i_grid_search *search)
 {
     nlist_i_search_split split;
     nlist_result result;
@@ -4068,8 +4026,7 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real r
     int32_t k;
     int fit;
     split.finder = finder;
-    split.reach = reach;
-    split.only_distance = nlist_i_only_distance(&finder->list->desc, finder->uid);
+    split.search = *search;
     split.pieces = nlist_i_search_pieces(finder);
     for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
     result = nlist_i_search_once(&split, &all, &fit);
@@ -4084,20 +4041,36 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real r
     return result;
 }
 
-/* nlist_i_collect_ugrid, from its search on: by ids where only the distance decides; in tasks. */
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+/* 1 if the grid may test the radii: not where a particle that is left out has none that is valid. */
+static int nlist_i_radii_valid(const nlist_i_finder *finder)
+{
+    const nlist_real *const radii = finder->list->desc.radii;
+    int32_t i;
+    if (!radii || finder->list->bad_id < 0) return 1;
+    for (i = 0; i < finder->n; i++)
+        if (!(radii[i] >= 0) || !(radii[i] <= finder->largest)) return 0;
+    return 1;
+}
+
+/* nlist_i_collect_ugrid, from its search on: by a search that lists ids, in tasks. */
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
 {
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_grid_search search;
     ugrid_result searched;
+    if (!nlist_i_radii_valid(finder)) return 0;
+    from->grid->filter.radii = desc->radii;
+    from->grid->filter.largest = finder->largest;
+    search.radius = nlist_i_gap(desc);
+    search.flags = desc->half && !finder->uid ? UGRID_HALF_IDS : 0;
+    search.receive = desc->masks || desc->exclude_start || finder->uid ? nlist_i_receive_allowed
+                                                                       : nlist_i_receive_ids;
     if (nlist_i_search_pieces(finder) > 1) {
-        *result = nlist_i_ugrid_in_pieces(finder, reach);
+        *result = nlist_i_ugrid_in_pieces(finder, &search);
         return 1;
     }
-    if (nlist_i_only_distance(&finder->list->desc, finder->uid))
-        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_receive_ids, finder);
-    else
-        searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_allowed,
-                                  finder);
+    searched = ugrid_each_row(from->grid, search.radius, search.flags, search.receive, finder);
     if (searched == UGRID_STOPPED) *result = from->result;
     else *result = searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
     return 1;
