@@ -1800,6 +1800,7 @@ struct nlist_i_finder {
     int32_t row;            /* the row in progress */
     int fixed;              /* 1: no memory is taken, and partners without room are counted: in a
                                task, and where memory has ended */
+    int32_t clean;          /* rows below it are overwritten, and their unused slots are -1 */
 };
 
 /* The steps. */
@@ -2163,6 +2164,7 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
 {
     nlist *list = finder->list;
     nlist_rows *rows = &list->rows[finder->to];
+    nlist_rows const was = *rows;
     int64_t const needed = list->needed_entries, asked = list->desc.capacity;
     nlist_result const result =
         nlist_i_reserve_generation(list, finder->to, finder->n, finder->rows,
@@ -2170,19 +2172,24 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
+    if (finder->to == list->current && list->built && rows->slot == was.slot &&
+        rows->count == was.count && rows->width == was.width)
+        finder->clean = was.n;
     return NLIST_OK;
 }
 
 /* ---- lay out ---- */
 
-/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
-   free entry. */
-static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
-                               int64_t at)
+/* Writes row i to its slots, of which `used` are not -1, and beyond them to the rest, from entry
+   `at` on. Returns the next free entry. */
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, int32_t used, const int32_t *found,
+                               int32_t length, int64_t at)
 {
+    int32_t *const slot = rows->width > 0 ? rows->slot + (int64_t)i * rows->width : NULL;
+    int32_t const slots = length < rows->width ? length : rows->width;
     int32_t k;
-    for (k = 0; k < rows->width; k++)
-        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    if (slots > 0) memcpy(slot, found, (size_t)slots * sizeof *slot);
+    for (k = slots; k < used && k < rows->width; k++) slot[k] = -1;
     if (!rows->head) return at;
     rows->head[i] = length > rows->width ? (int32_t)at : -1;
     for (k = rows->width; k < length; k++, at++) {
@@ -2193,14 +2200,25 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
+/* Rows are found in the order of the source, and laid out by ids: so their memory is prefetched. */
+#ifdef __GNUC__
+#define NLIST_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define NLIST_I_PREFETCH(address) ((void)(address))
+#endif
+enum { NLIST_I_ROWS_AHEAD = 16 };
+
 /* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. */
 static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
                             int32_t last, int64_t at)
 {
-    int32_t i;
+    int32_t i, used;
     for (i = first; i < last; i++) {
         int32_t const length = finder->length[i];
         const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
+        if (i < last - NLIST_I_ROWS_AHEAD && finder->length[i + NLIST_I_ROWS_AHEAD] > 0)
+            NLIST_I_PREFETCH(finder->found + finder->begin[i + NLIST_I_ROWS_AHEAD]);
+        used = i < finder->clean ? rows->count[i] : rows->width;
         rows->count[i] = length;
         if (rows->start) {
             if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
@@ -2208,7 +2226,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int3
             rows->start[i + 1] = at;
             continue;
         }
-        at = nlist_i_put_row(rows, i, found, length, at);
+        at = nlist_i_put_row(rows, i, used, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
 }
