@@ -4197,7 +4197,7 @@ typedef struct nlist_i_leaves {
     nlist_real min[3], max[3];  /* boxes that touch this one have the candidates */
     nlist_real x[NLIST_I_NEAR_ROOM], y[NLIST_I_NEAR_ROOM], z[NLIST_I_NEAR_ROOM],
                radius[NLIST_I_NEAR_ROOM];
-    int32_t id[NLIST_I_NEAR_ROOM], hit[NLIST_I_NEAR_ROOM];
+    int32_t id[NLIST_I_NEAR_ROOM], hit[NLIST_I_NEAR_ROOM], listed[NLIST_I_NEAR_ROOM];
     int32_t count;
 } nlist_i_leaves;
 
@@ -4210,8 +4210,10 @@ static inline int nlist_i_leaf_near(const nlist_i_leaves *near, const lbvh_node 
 }
 
 /* The ids of the candidates; 0 if there are too many. */
-static int nlist_i_find_leaves(const lbvh *tree, nlist_i_leaves *near)
+static int nlist_i_find_leaves(const nlist_i_finder *finder, nlist_i_leaves *near)
 {
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    const char *const pos = (const char *)finder->pos;
     int32_t at = lbvh_root(tree), first = 0, place;
     near->count = 0;
     while (at >= 0) {
@@ -4225,7 +4227,9 @@ static int nlist_i_find_leaves(const lbvh *tree, nlist_i_leaves *near)
             if (near->count > NLIST_I_MOST_NEAR - NLIST_I_FEW) return 0;
             for (place = first; place <= last; place++) { /* the next one overwrites one that is not
                                                              near */
-                near->id[near->count] = nlist_i_leaf(tree, place)->link;
+                int32_t const id = nlist_i_leaf(tree, place)->link;
+                NLIST_I_PREFETCH(pos + finder->stride * (size_t)id);
+                near->id[near->count] = id;
                 near->count += nlist_i_leaf_near(near, nlist_i_leaf(tree, place));
             }
         }
@@ -4276,14 +4280,14 @@ NLIST_I_ALWAYS_INLINE void nlist_i_test_leaves(nlist_i_leaves *near, nlist_real 
     }
 }
 
-/* The ids of those hit from candidate k on, over `hit`, where `at` are there already. Returns their
-   number. */
-NLIST_I_ALWAYS_INLINE int32_t nlist_i_list_leaves(nlist_i_leaves *near, int32_t k, int32_t at)
+/* The ids of those hit from candidate k on, to ids[at] and so on. Returns the end. What is written
+   there and behind it does not count. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_list_leaves(const nlist_i_leaves *near, int32_t k,
+                                                  int32_t *ids, int32_t at)
 {
     for (; k < near->count; k++) {
-        int32_t const one = near->hit[k];
-        near->hit[at] = near->id[k];
-        at -= one;
+        ids[at] = near->id[k];
+        at -= near->hit[k];
     }
     return at;
 }
@@ -4292,7 +4296,8 @@ NLIST_I_ALWAYS_INLINE int32_t nlist_i_list_leaves(nlist_i_leaves *near, int32_t 
 /* Both for AVX2. Ids are listed 4 at a time: those hit are moved to the front and written with the
    others, and the end advances by their number. */
 NLIST_I_AVX2 static int32_t nlist_i_hit_leaves_avx2(nlist_i_leaves *near, nlist_real gap,
-                                                  const nlist_i_query *query, int32_t above)
+                                                    const nlist_i_query *query, int32_t above,
+                                                    int32_t *ids)
 {
     static const int32_t front[16][4] = {
         {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
@@ -4301,26 +4306,26 @@ NLIST_I_AVX2 static int32_t nlist_i_hit_leaves_avx2(nlist_i_leaves *near, nlist_
     int32_t k, at = 0;
     nlist_i_test_leaves(near, gap, query, above);
     for (k = 0; k <= near->count - 4; k += 4) {
-        __m128 const ids = _mm_loadu_ps((const float *)(const void *)(near->id + k)),
+        __m128 const some = _mm_loadu_ps((const float *)(const void *)(near->id + k)),
                      hits = _mm_loadu_ps((const float *)(const void *)(near->hit + k));
         int const bits = _mm_movemask_ps(hits);
         __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
-        _mm_storeu_ps((float *)(void *)(near->hit + at), _mm_permutevar_ps(ids, order));
+        _mm_storeu_ps((float *)(void *)(ids + at), _mm_permutevar_ps(some, order));
         at += __builtin_popcount((unsigned)bits);
     }
-    return nlist_i_list_leaves(near, k, at);
+    return nlist_i_list_leaves(near, k, ids, at);
 }
 #endif
 
-/* The partners of a row among the candidates, in `hit`: their number. */
+/* The partners of a row among the candidates: their number. ids: room for all candidates. */
 static int32_t nlist_i_hit_leaves(nlist_i_leaves *near, nlist_real gap, const nlist_i_query *query,
-                                int32_t above)
+                                  int32_t above, int32_t *ids)
 {
 #ifdef NLIST_I_AVX2
-    if (NLIST_I_HAS_AVX2()) return nlist_i_hit_leaves_avx2(near, gap, query, above);
+    if (NLIST_I_HAS_AVX2()) return nlist_i_hit_leaves_avx2(near, gap, query, above, ids);
 #endif
     nlist_i_test_leaves(near, gap, query, above);
-    return nlist_i_list_leaves(near, 0, 0);
+    return nlist_i_list_leaves(near, 0, ids, 0);
 }
 
 /* Keeps those of the partners whose nearest image is the candidate itself. */
@@ -4337,23 +4342,29 @@ static int32_t nlist_i_keep_own_images(const nlist_i_finder *finder, const nlist
     return kept;
 }
 
-/* The row of a leaf of the block. */
+/* The row of a leaf of the block. Its ids are written where they belong, if all are listed and there
+   is room for all candidates. */
 static nlist_result nlist_i_leaf_row(nlist_i_finder *finder, nlist_i_leaves *near, int32_t i)
 {
     const nlist *list = finder->list;
     const nlist_desc *desc = &list->desc;
+    int const all = nlist_i_all_allowed(finder),
+              repeats = list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic;
+    int const direct = all && !repeats && finder->used + near->count <= finder->room;
+    int32_t *const ids = direct ? finder->found + finder->used : near->listed;
     nlist_i_query query;
-    nlist_result result;
+    nlist_result result = NLIST_OK;
     nlist_real p[3];
     int32_t count;
     nlist_i_point(list, finder->pos, finder->stride, i, p);
     query = nlist_i_query_of(desc, i, p);
     nlist_i_begin_row(finder, i);
-    count = nlist_i_hit_leaves(near, nlist_i_gap(desc), &query, desc->half && !finder->uid ? i : -1);
-    if (list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic)
-        count = nlist_i_keep_own_images(finder, &query, near->hit, count);
-    result = nlist_i_all_allowed(finder) ? nlist_i_take_ids(finder, near->hit, count)
-                                         : nlist_i_take_allowed(finder, near->hit, count);
+    count = nlist_i_hit_leaves(near, nlist_i_gap(desc), &query,
+                               desc->half && !finder->uid ? i : -1, ids);
+    if (repeats) count = nlist_i_keep_own_images(finder, &query, ids, count);
+    if (direct) finder->used += count;
+    else if (all) result = nlist_i_take_ids(finder, ids, count);
+    else result = nlist_i_take_allowed(finder, ids, count);
     nlist_i_end_row(finder);
     return result;
 }
@@ -4395,7 +4406,7 @@ static nlist_result nlist_i_find_block(nlist_i_finder *finder, int32_t first, in
 {
     const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
     int const fits = nlist_i_extend_leaves(finder, first, last, near) &&
-                     nlist_i_find_leaves(tree, near);
+                     nlist_i_find_leaves(finder, near);
     int32_t place;
     if (fits) nlist_i_load_leaves(finder, near);
     for (place = first; place <= last; place++) {
