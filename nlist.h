@@ -1653,6 +1653,34 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #include <float.h>
 #include <stdlib.h>
 
+/* Loops over candidates (>>find-lbvh, boxes) are compiled a second time for AVX2, and chosen at run time: with
+   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(NLIST_PLAIN_LANES) && !defined(NLIST_PLAIN)
+#include <immintrin.h>
+#define NLIST_I_AVX2 __attribute__((target("avx2")))
+#ifdef NLIST_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define NLIST_I_HAS_AVX2() 1
+#else
+#define NLIST_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#define NLIST_I_CHOSEN(portable, avx2) (NLIST_I_HAS_AVX2() ? avx2 : portable)
+#else
+#define NLIST_I_CHOSEN(portable, avx2) portable
+#endif
+
+enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
+
+/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
+   vectorise them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NLIST_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NLIST_I_KEEP_LOOP
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -1800,6 +1828,7 @@ struct nlist_i_finder {
     int32_t row;            /* the row in progress */
     int fixed;              /* 1: no memory is taken, and partners without room are counted: in a
                                task, and where memory has ended */
+    int32_t clean;          /* rows below it are overwritten, and their unused slots are -1 */
 };
 
 /* The steps. */
@@ -1825,7 +1854,7 @@ static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
 
 #ifdef NLIST_I_UGRID
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder);
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result);
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* A grid as the source of a build. */
 typedef struct nlist_i_from_grid {
@@ -2097,7 +2126,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     from->grid->rows = finder->rows;
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
+    if (nlist_i_ugrid_faster(finder, &result)) return result;
     searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
     if (searched == UGRID_STOPPED) return from->result;
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
@@ -2163,6 +2192,7 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
 {
     nlist *list = finder->list;
     nlist_rows *rows = &list->rows[finder->to];
+    nlist_rows const was = *rows;
     int64_t const needed = list->needed_entries, asked = list->desc.capacity;
     nlist_result const result =
         nlist_i_reserve_generation(list, finder->to, finder->n, finder->rows,
@@ -2170,19 +2200,24 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
+    if (finder->to == list->current && list->built && rows->slot == was.slot &&
+        rows->count == was.count && rows->width == was.width)
+        finder->clean = was.n;
     return NLIST_OK;
 }
 
 /* ---- lay out ---- */
 
-/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
-   free entry. */
-static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
-                               int64_t at)
+/* Writes row i to its slots, of which `used` are not -1, and beyond them to the rest, from entry
+   `at` on. Returns the next free entry. */
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, int32_t used, const int32_t *found,
+                               int32_t length, int64_t at)
 {
+    int32_t *const slot = rows->width > 0 ? rows->slot + (int64_t)i * rows->width : NULL;
+    int32_t const slots = length < rows->width ? length : rows->width;
     int32_t k;
-    for (k = 0; k < rows->width; k++)
-        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    if (slots > 0) memcpy(slot, found, (size_t)slots * sizeof *slot);
+    for (k = slots; k < used && k < rows->width; k++) slot[k] = -1;
     if (!rows->head) return at;
     rows->head[i] = length > rows->width ? (int32_t)at : -1;
     for (k = rows->width; k < length; k++, at++) {
@@ -2193,14 +2228,25 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
+/* Rows are found in the order of the source, and laid out by ids: so their memory is prefetched. */
+#ifdef __GNUC__
+#define NLIST_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define NLIST_I_PREFETCH(address) ((void)(address))
+#endif
+enum { NLIST_I_ROWS_AHEAD = 16 };
+
 /* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. */
 static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
                             int32_t last, int64_t at)
 {
-    int32_t i;
+    int32_t i, used;
     for (i = first; i < last; i++) {
         int32_t const length = finder->length[i];
         const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
+        if (i < last - NLIST_I_ROWS_AHEAD && finder->length[i + NLIST_I_ROWS_AHEAD] > 0)
+            NLIST_I_PREFETCH(finder->found + finder->begin[i + NLIST_I_ROWS_AHEAD]);
+        used = i < finder->clean ? rows->count[i] : rows->width;
         rows->count[i] = length;
         if (rows->start) {
             if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
@@ -2208,7 +2254,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int3
             rows->start[i + 1] = at;
             continue;
         }
-        at = nlist_i_put_row(rows, i, found, length, at);
+        at = nlist_i_put_row(rows, i, used, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
 }
@@ -2649,12 +2695,12 @@ NLIST_FN int nlist_i_search_is_finite(const nlist_desc *desc, nlist_real largest
     return nlist_i_finite(far_off * far_off);
 }
 
-/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis. At a
-   corner that is up to sqrt(3) times as far, so searches are extended by twice as much. */
-NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
-                                     const nlist_real p[3], nlist_real radius)
+/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis; below 0
+   where the box is larger. */
+NLIST_FN nlist_real nlist_i_excess(const nlist *list, const lbvh_node *leaf, const nlist_real p[3],
+                                   nlist_real radius)
 {
-    nlist_real most = 0;
+    nlist_real most = -NLIST_I_REAL_MAX;
     int a;
     for (a = 0; a < list->desc.dim; a++) {
         nlist_real const below = leaf->min[a] - (p[a] - radius),
@@ -2663,6 +2709,15 @@ NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
         if (!(above <= most)) most = above;
     }
     return most;
+}
+
+/* The same, at least 0. At a corner that is up to sqrt(3) times as far, so searches are extended by
+   twice as much. */
+NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
+                                     const nlist_real p[3], nlist_real radius)
+{
+    nlist_real const excess = nlist_i_excess(list, leaf, p, radius);
+    return excess <= 0 ? 0 : excess;
 }
 
 /* 1 if this image of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
@@ -2695,8 +2750,11 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int image, 
 /* A tree as the source of a build. */
 typedef struct nlist_i_from_tree {
     const lbvh *tree;
-    nlist_real out;         /* the most by which spheres exceed their boxes */
+    nlist_real excess;      /* the most by which spheres exceed their boxes, */
+    nlist_real out;         /* and at least 0 */
 } nlist_i_from_tree;
+
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
    search radius: its box holds it, up to from->out. */
@@ -2739,19 +2797,21 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
     const lbvh *tree = from->tree;
     const nlist *list = finder->list;
     nlist_real p[3];
+    nlist_result result;
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
-        nlist_real overhang;
+        nlist_real excess;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
         if (!nlist_i_point_finite(p)) continue; /* left out */
-        overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
-                                    nlist_i_radius(&list->desc, i));
-        if (!(overhang <= from->out)) from->out = overhang;
+        excess = nlist_i_excess(list, nlist_i_leaf(tree, place), p,
+                                nlist_i_radius(&list->desc, i));
+        if (!(excess <= from->excess)) from->excess = excess;
     }
+    from->out = from->excess <= 0 ? 0 : from->excess;
     if (!nlist_i_search_is_finite(&list->desc, finder->largest, from->out)) return NLIST_BAD_SOURCE;
+    if (nlist_i_lbvh_faster(finder, &result)) return result;
     for (place = 0; place < finder->n; place++) {
-        nlist_result result;
         if (nlist_i_leaf(tree, place)->link >= finder->rows) continue;
         result = nlist_i_lbvh_row(finder, place);
         if (result != NLIST_OK) return result;
@@ -2775,6 +2835,7 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
     from.tree = tree;
+    from.excess = -NLIST_I_REAL_MAX;
     from.out = 0;
     finder.source = &from;
     result = nlist_i_begin(list, desc, 0, &before);
@@ -3622,9 +3683,16 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     return 0;
 }
 #ifdef NLIST_I_UGRID
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
 {
-    (void)finder, (void)reach, (void)result;
+    (void)finder, (void)result;
+    return 0;
+}
+#endif
+#ifdef NLIST_I_LBVH
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    (void)finder, (void)result;
     return 0;
 }
 #endif
@@ -3904,125 +3972,70 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     return 1;
 }
 
-#ifdef NLIST_I_UGRID
+#if defined(NLIST_I_UGRID) || defined(NLIST_I_LBVH)
 /* ----------------------------------------------------------------------------------------------
-   >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
+   >>parallel-find: the rows of a piece of the source, in a part of `found` of its own
 
    The parts are of equal size at first. A row that does not fit is counted only. If there was one,
    each piece gets the room that it needs, and all search again: mostly in a first build.
    ---------------------------------------------------------------------------------------------- */
 
-/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
-static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                               int32_t count)
+/* Partners of the row in progress, all of which are listed. */
+static nlist_result nlist_i_take_ids(nlist_i_finder *finder, const int32_t *ids, int32_t count)
 {
-    int32_t *const to = finder->found + finder->used;
-    int32_t kept = 0, k;
-    if (!finder->list->desc.half) {
-        memcpy(to, ids, (size_t)count * sizeof *ids);
-        finder->used += count;
-        return;
-    }
-    for (k = 0; k < count; k++) {
-        to[kept] = ids[k];
-        kept += ids[k] > i;
-    }
-    finder->used += kept;
+    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, count);
+    if (result != NLIST_OK) return result;
+    if (finder->used + count <= finder->room)
+        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
+    finder->used += count;
+    return NLIST_OK;
 }
 
-/* How many of the partners row i lists. */
-static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                                   int32_t count)
+/* Those that uids, masks and exclusions allow. */
+static nlist_result nlist_i_take_allowed(nlist_i_finder *finder, const int32_t *ids, int32_t count)
 {
-    int32_t owned = 0, k;
-    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
-    return owned;
-}
-
-/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
-   rows of what was reserved do not hold all of them. */
-static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
     int32_t k;
-    if (finder->row != i) nlist_i_begin_row(finder, i);
-    if (finder->used + count <= finder->room) {
-        nlist_i_append_ids(finder, i, ids, count);
-    } else {
-        if (!finder->fixed)
-            from->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
-        if (from->result != NLIST_OK) return 1;
-        for (k = 0; k < count; k++)
-            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
-                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
-/* As nlist_i_receive_row, where distances are tested already: with one radius for all, by ugrid.h.
-   Who owns the pair is asked first: half of the candidates end there. */
-static int nlist_i_receive_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
-    const nlist *list = finder->list;
-    const nlist_desc *desc = &list->desc;
-    nlist_i_query query;
-    nlist_real p[3], q[3];
-    int32_t k;
-    ugrid_point(from->grid, place, p);
-    query = nlist_i_query_of(desc, ugrid_id(from->grid, place), p);
-    if (finder->row != query.i) nlist_i_begin_row(finder, query.i);
     for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id(from->grid, places[k]);
-        if (!nlist_i_may_list(desc, finder->uid, query.i, j)) continue;
-        if (desc->radii) {
-            ugrid_point(from->grid, places[k], q);
-            if (!(nlist_i_distance2(list, p, q) <=
-                  nlist_i_limit(desc, query.radius, desc->radii[j])))
-                continue;
-        }
-        from->result = nlist_i_append(finder, j);
-        if (from->result != NLIST_OK) return 1;
+        nlist_result result;
+        if (!nlist_i_may_list(&finder->list->desc, finder->uid, finder->row, ids[k])) continue;
+        result = nlist_i_append(finder, ids[k]);
+        if (result != NLIST_OK) return result;
     }
-    nlist_i_end_row(finder);
-    return 0;
+    return NLIST_OK;
 }
 
-typedef struct nlist_i_search_split {
-    const nlist_i_finder *finder;
-    nlist_real reach;
-    int only_distance;          /* ids of partners are the rows */
+/* 1 if a search that tests distances, radii and ids lists all that it finds. */
+static int nlist_i_all_allowed(const nlist_i_finder *finder)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    return !desc->masks && !desc->exclude_start && !finder->uid;
+}
+
+/* A search of places or cells in pieces; `search` finds the rows of one of them. */
+typedef struct nlist_i_search_split nlist_i_search_split;
+typedef nlist_result nlist_i_search_fn(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                       int32_t piece);
+struct nlist_i_search_split {
+    nlist_i_finder *finder;
+    nlist_i_search_fn *search;
     int32_t pieces;
+    nlist_real radius;          /* grids: of ugrid_each_row, */
+    int flags;                  /* and its flags */
     int64_t begin[NLIST_I_MOST_PIECES + 1];   /* the part of each piece */
     int64_t used[NLIST_I_MOST_PIECES];        /* entries that it found */
-    unsigned char refused[NLIST_I_MOST_PIECES];
-} nlist_i_search_split;
+    nlist_result result[NLIST_I_MOST_PIECES];
+};
 
-/* Pieces of a search of a grid. */
-static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
-{
-    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
-}
-
-/* The rows of one piece of the grid, to its part of `found`. */
+/* The rows of one piece, to its part of `found`. */
 static void nlist_i_search_piece(void *context, int32_t k)
 {
     nlist_i_search_split *split = (nlist_i_search_split *)context;
     nlist_i_finder finder = *split->finder;
-    nlist_i_from_grid from = *(const nlist_i_from_grid *)finder.source;
-    finder.source = &from;
     finder.row = -1;
     finder.fixed = 1;
     finder.used = split->begin[k];
     finder.room = split->begin[k + 1];
-    split->refused[k] =
-        ugrid_each_row_in(from.grid, split->reach, split->only_distance ? 0 : UGRID_PLACES, k,
-                          split->pieces,
-                          split->only_distance ? nlist_i_receive_ids : nlist_i_receive_allowed,
-                          &finder) != UGRID_OK;
+    split->result[k] = split->search(&finder, split, k);
     split->used[k] = finder.used - split->begin[k];
 }
 
@@ -4038,7 +4051,7 @@ static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *al
     *all = 0;
     *fit = 1;
     for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
-        if (split->refused[k]) result = NLIST_BAD_SOURCE;
+        result = split->result[k];
         *all += split->used[k];
         *fit &= split->used[k] <= split->begin[k + 1] - split->begin[k];
     }
@@ -4060,49 +4073,390 @@ static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
 }
 
 /* Searches once; and once more where a part was too small. */
-static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real reach)
+static nlist_result nlist_i_search_in_pieces(nlist_i_search_split *split)
 {
-    nlist_i_search_split split;
+    nlist_i_finder *finder = split->finder;
     nlist_result result;
     int64_t all;
     int32_t k;
     int fit;
-    split.finder = finder;
-    split.reach = reach;
-    split.only_distance = nlist_i_only_distance(&finder->list->desc, finder->uid);
-    split.pieces = nlist_i_search_pieces(finder);
-    for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
-    result = nlist_i_search_once(&split, &all, &fit);
+    for (k = 0; k <= split->pieces; k++) split->begin[k] = finder->room / split->pieces * k;
+    result = nlist_i_search_once(split, &all, &fit);
     if (result == NLIST_OK && !fit) {
         result = nlist_i_need_parts(finder, all);
         if (result != NLIST_OK) return result;
-        for (split.begin[0] = 0, k = 0; k < split.pieces; k++)
-            split.begin[k + 1] = split.begin[k] + split.used[k];
-        result = nlist_i_search_once(&split, &all, &fit);
+        for (split->begin[0] = 0, k = 0; k < split->pieces; k++)
+            split->begin[k + 1] = split->begin[k] + split->used[k];
+        result = nlist_i_search_once(split, &all, &fit);
     }
     finder->used = all;
     return result;
 }
 
-/* nlist_i_collect_ugrid, from its search on: by ids where only the distance decides; in tasks. */
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+/* The rows of all pieces: in tasks, or in one search here. */
+static nlist_result nlist_i_search_rows(nlist_i_search_split *split)
 {
+    nlist_i_finder *finder = split->finder;
+    split->pieces = nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
+    return split->pieces > 1 ? nlist_i_search_in_pieces(split) : split->search(finder, split, 0);
+}
+#endif
+
+#ifdef NLIST_I_UGRID
+/* A row of the grid, or a part of it, which lists what the list does. */
+static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    from->result = nlist_i_take_ids(finder, ids, count);
+    nlist_i_end_row(finder);
+    return from->result != NLIST_OK;
+}
+
+/* The same where uids, masks and exclusions decide, too. */
+static int nlist_i_receive_allowed(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    from->result = nlist_i_take_allowed(finder, ids, count);
+    nlist_i_end_row(finder);
+    return from->result != NLIST_OK;
+}
+
+/* A piece of the grid. */
+static nlist_result nlist_i_find_ugrid(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                       int32_t piece)
+{
+    nlist_i_from_grid from = *(const nlist_i_from_grid *)finder->source;
+    void *const source = finder->source;
     ugrid_result searched;
-    if (nlist_i_search_pieces(finder) > 1) {
-        *result = nlist_i_ugrid_in_pieces(finder, reach);
-        return 1;
-    }
-    if (nlist_i_only_distance(&finder->list->desc, finder->uid))
-        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_receive_ids, finder);
-    else
-        searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_allowed,
-                                  finder);
-    if (searched == UGRID_STOPPED) *result = from->result;
-    else *result = searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+    finder->source = &from;
+    searched = ugrid_each_row_in(from.grid, split->radius, split->flags, piece, split->pieces,
+                                 nlist_i_all_allowed(finder) ? nlist_i_receive_ids
+                                                             : nlist_i_receive_allowed,
+                                 finder);
+    finder->source = source;
+    if (searched == UGRID_STOPPED) return from.result;
+    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+}
+
+/* 1 if the grid may test the radii: not where a particle that is left out has none that is valid. */
+static int nlist_i_radii_valid(const nlist_i_finder *finder)
+{
+    const nlist_real *const radii = finder->list->desc.radii;
+    int32_t i;
+    if (!radii || finder->list->bad_id < 0) return 1;
+    for (i = 0; i < finder->n; i++)
+        if (!(radii[i] >= 0) || !(radii[i] <= finder->largest)) return 0;
+    return 1;
+}
+
+/* nlist_i_collect_ugrid, from its search on, in tasks: ugrid.h tests distances, radii, and unless
+   uids decide which row holds a pair, by vectors. (A half search of ugrid.h tests each pair once.
+   But half of its pairs belong to the row of the other particle, and to move them there takes
+   longer than the tests: bench_nlist --only half.) */
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    ugrid *grid = ((nlist_i_from_grid *)finder->source)->grid;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_search_split split;
+    if (!nlist_i_radii_valid(finder)) return 0;
+    grid->filter.radii = desc->radii;
+    grid->filter.largest = finder->largest;
+    split.finder = finder;
+    split.search = nlist_i_find_ugrid;
+    split.radius = nlist_i_gap(desc);
+    split.flags = desc->half && !finder->uid ? UGRID_HALF_IDS : 0;
+    *result = nlist_i_search_rows(&split);
     return 1;
 }
 #endif /* NLIST_I_UGRID */
+
+#ifdef NLIST_I_LBVH
+/* ----------------------------------------------------------------------------------------------
+   >>find-lbvh: the rows of adjacent leaves of a tree, which share their candidates
+
+   Up to NLIST_I_BLOCK leaves of a subtree are a block. One walk through the tree collects the
+   leaves near any of them, as a structure of arrays. Then the row of each is a plain loop over
+   these, without a branch, by vectors. Places ascend, so the rows are those of nlist_i_lbvh_row.
+
+   A pair is listed if |p - q| <= gap + r + r' along each axis. The box of q holds its sphere but
+   for `excess`, so it begins at most at q - r' + excess, which is p + gap + r + excess.
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    NLIST_I_BLOCK = 32,         /* leaves of a block at most */
+    NLIST_I_FEW = 16,           /* leaves of a subtree that is tested whole */
+    NLIST_I_MOST_NEAR = 1024,   /* candidates of a block; if there are more, each leaf walks alone */
+    NLIST_I_NEAR_ROOM = NLIST_I_MOST_NEAR + NLIST_I_FEW
+};
+
+typedef struct nlist_i_leaves {
+    nlist_real min[3], max[3];  /* boxes that touch this one have the candidates */
+    nlist_real x[NLIST_I_NEAR_ROOM], y[NLIST_I_NEAR_ROOM], z[NLIST_I_NEAR_ROOM],
+               radius[NLIST_I_NEAR_ROOM];
+    int32_t id[NLIST_I_NEAR_ROOM], hit[NLIST_I_NEAR_ROOM], listed[NLIST_I_NEAR_ROOM];
+    int32_t count;
+} nlist_i_leaves;
+
+/* 1 if the box of a node touches that of the block. */
+static inline int nlist_i_leaf_near(const nlist_i_leaves *near, const lbvh_node *node)
+{
+    return (node->min[0] <= near->max[0]) & (node->min[1] <= near->max[1]) &
+           (node->min[2] <= near->max[2]) & (node->max[0] >= near->min[0]) &
+           (node->max[1] >= near->min[1]) & (node->max[2] >= near->min[2]);
+}
+
+/* The ids of the candidates; 0 if there are too many. */
+static int nlist_i_find_leaves(const nlist_i_finder *finder, nlist_i_leaves *near)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    const char *const pos = (const char *)finder->pos;
+    int32_t at = lbvh_root(tree), first = 0, place;
+    near->count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (nlist_i_leaf_near(near, node)) {
+            if (last - first >= NLIST_I_FEW) {
+                at = node->link;
+                continue;
+            }
+            if (near->count > NLIST_I_MOST_NEAR - NLIST_I_FEW) return 0;
+            for (place = first; place <= last; place++) { /* the next one overwrites one that is not
+                                                             near */
+                int32_t const id = nlist_i_leaf(tree, place)->link;
+                NLIST_I_PREFETCH(pos + finder->stride * (size_t)id);
+                near->id[near->count] = id;
+                near->count += nlist_i_leaf_near(near, nlist_i_leaf(tree, place));
+            }
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    return 1;
+}
+
+/* Their points and radii, and NaN in the lanes behind the last. */
+static void nlist_i_load_leaves(const nlist_i_finder *finder, nlist_i_leaves *near)
+{
+    const nlist *list = finder->list;
+    nlist_real q[3];
+    int32_t k;
+    for (k = 0; k < near->count; k++) {
+        nlist_i_point(list, finder->pos, finder->stride, near->id[k], q);
+        near->x[k] = q[0];
+        near->y[k] = q[1];
+        near->z[k] = q[2];
+        near->radius[k] = nlist_i_radius(&list->desc, near->id[k]);
+    }
+    for (; k % NLIST_I_LANES != 0; k++) {
+        near->x[k] = near->y[k] = near->z[k] = (nlist_real)NAN;
+        near->radius[k] = 0;
+        near->id[k] = -1;
+    }
+}
+
+/* hit[k] = -1 where candidate k is within reach, of another id than the row's, and above `above`;
+   else 0. */
+NLIST_I_ALWAYS_INLINE void nlist_i_test_leaves(nlist_i_leaves *near, nlist_real gap,
+                                      const nlist_i_query *query, int32_t above)
+{
+    nlist_real const x = query->p[0], y = query->p[1], z = query->p[2], radius = query->radius;
+    int32_t const i = query->i, count = near->count;
+    int32_t first, k;
+    for (first = 0; first < count; first += NLIST_I_LANES) {
+        NLIST_I_KEEP_LOOP
+        for (k = first; k < first + NLIST_I_LANES; k++) {
+            nlist_real const dx = near->x[k] - x, dy = near->y[k] - y, dz = near->z[k] - z;
+            nlist_real const reach = gap + (radius + near->radius[k]);
+            nlist_real const d2 =
+                nlist_i_times(dx, dx) + nlist_i_times(dy, dy) + nlist_i_times(dz, dz);
+            near->hit[k] =
+                -((d2 <= nlist_i_times(reach, reach)) & (near->id[k] > above) & (near->id[k] != i));
+        }
+    }
+}
+
+/* The ids of those hit from candidate k on, to ids[at] and so on. Returns the end. What is written
+   there and behind it does not count. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_list_leaves(const nlist_i_leaves *near, int32_t k,
+                                                  int32_t *ids, int32_t at)
+{
+    for (; k < near->count; k++) {
+        ids[at] = near->id[k];
+        at -= near->hit[k];
+    }
+    return at;
+}
+
+#ifdef NLIST_I_AVX2
+/* Both for AVX2. Ids are listed 4 at a time: those hit are moved to the front and written with the
+   others, and the end advances by their number. */
+NLIST_I_AVX2 static int32_t nlist_i_hit_leaves_avx2(nlist_i_leaves *near, nlist_real gap,
+                                                    const nlist_i_query *query, int32_t above,
+                                                    int32_t *ids)
+{
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    int32_t k, at = 0;
+    nlist_i_test_leaves(near, gap, query, above);
+    for (k = 0; k <= near->count - 4; k += 4) {
+        __m128 const some = _mm_loadu_ps((const float *)(const void *)(near->id + k)),
+                     hits = _mm_loadu_ps((const float *)(const void *)(near->hit + k));
+        int const bits = _mm_movemask_ps(hits);
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+        _mm_storeu_ps((float *)(void *)(ids + at), _mm_permutevar_ps(some, order));
+        at += __builtin_popcount((unsigned)bits);
+    }
+    return nlist_i_list_leaves(near, k, ids, at);
+}
+#endif
+
+/* The partners of a row among the candidates: their number. ids: room for all candidates. */
+static int32_t nlist_i_hit_leaves(nlist_i_leaves *near, nlist_real gap, const nlist_i_query *query,
+                                  int32_t above, int32_t *ids)
+{
+#ifdef NLIST_I_AVX2
+    if (NLIST_I_HAS_AVX2()) return nlist_i_hit_leaves_avx2(near, gap, query, above, ids);
+#endif
+    nlist_i_test_leaves(near, gap, query, above);
+    return nlist_i_list_leaves(near, 0, ids, 0);
+}
+
+/* Keeps those of the partners whose nearest image is the candidate itself. */
+static int32_t nlist_i_keep_own_images(const nlist_i_finder *finder, const nlist_i_query *query,
+                                       int32_t *ids, int32_t count)
+{
+    const nlist *list = finder->list;
+    nlist_real q[3];
+    int32_t k, kept = 0;
+    for (k = 0; k < count; k++) {
+        nlist_i_point(list, finder->pos, finder->stride, ids[k], q);
+        if (nlist_i_in_image(list, query->p, q, 13)) ids[kept++] = ids[k];
+    }
+    return kept;
+}
+
+/* The row of a leaf of the block. Its ids are written where they belong, if all are listed and there
+   is room for all candidates. */
+static nlist_result nlist_i_leaf_row(nlist_i_finder *finder, nlist_i_leaves *near, int32_t i)
+{
+    const nlist *list = finder->list;
+    const nlist_desc *desc = &list->desc;
+    int const all = nlist_i_all_allowed(finder),
+              repeats = list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic;
+    int const direct = all && !repeats && finder->used + near->count <= finder->room;
+    int32_t *const ids = direct ? finder->found + finder->used : near->listed;
+    nlist_i_query query;
+    nlist_result result = NLIST_OK;
+    nlist_real p[3];
+    int32_t count;
+    nlist_i_point(list, finder->pos, finder->stride, i, p);
+    query = nlist_i_query_of(desc, i, p);
+    nlist_i_begin_row(finder, i);
+    count = nlist_i_hit_leaves(near, nlist_i_gap(desc), &query,
+                               desc->half && !finder->uid ? i : -1, ids);
+    if (repeats) count = nlist_i_keep_own_images(finder, &query, ids, count);
+    if (direct) finder->used += count;
+    else if (all) result = nlist_i_take_ids(finder, ids, count);
+    else result = nlist_i_take_allowed(finder, ids, count);
+    nlist_i_end_row(finder);
+    return result;
+}
+
+/* The box of all that the leaves first .. last can list. 0 if one of them can see an image of the
+   tree. */
+static int nlist_i_extend_leaves(const nlist_i_finder *finder, int32_t first, int32_t last,
+                               nlist_i_leaves *near)
+{
+    const nlist_i_from_tree *from = (const nlist_i_from_tree *)finder->source;
+    const lbvh_node *root = &from->tree->node[lbvh_root(from->tree)];
+    const nlist *list = finder->list;
+    nlist_real p[3];
+    int32_t place;
+    int a;
+    for (a = 0; a < 3; a++) near->min[a] = NLIST_I_REAL_MAX, near->max[a] = -NLIST_I_REAL_MAX;
+    for (place = first; place <= last; place++) {
+        int32_t const i = nlist_i_leaf(from->tree, place)->link;
+        nlist_real reach;
+        nlist_i_point(list, finder->pos, finder->stride, i, p);
+        if (i >= finder->rows || !nlist_i_point_finite(p)) continue;
+        reach = nlist_i_gap(&list->desc) + nlist_i_radius(&list->desc, i) + from->excess;
+        reach = nlist_i_search_radius(reach > 0 ? reach : 0, p);
+        for (a = 0; a < 3; a++) {
+            if (p[a] - reach < near->min[a]) near->min[a] = p[a] - reach;
+            if (p[a] + reach > near->max[a]) near->max[a] = p[a] + reach;
+        }
+    }
+    for (a = 0; a < 3; a++)
+        if (list->axis[a].periodic && (near->max[a] >= root->min[a] + list->axis[a].length ||
+                                       near->min[a] <= root->max[a] - list->axis[a].length))
+            return 0;
+    return 1;
+}
+
+/* The rows of the leaves first .. last. */
+static nlist_result nlist_i_find_block(nlist_i_finder *finder, int32_t first, int32_t last,
+                                       nlist_i_leaves *near)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    int const fits = nlist_i_extend_leaves(finder, first, last, near) &&
+                     nlist_i_find_leaves(finder, near);
+    int32_t place;
+    if (fits) nlist_i_load_leaves(finder, near);
+    for (place = first; place <= last; place++) {
+        int32_t const i = nlist_i_leaf(tree, place)->link;
+        nlist_result result;
+        if (i >= finder->rows) continue;
+        result = fits ? nlist_i_leaf_row(finder, near, i) : nlist_i_lbvh_row(finder, place);
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
+}
+
+/* A piece of the tree: the largest subtrees that are small enough, from left to right. */
+static nlist_result nlist_i_find_lbvh(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                      int32_t piece)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    int32_t const begin = nlist_i_cut_at(finder->n, split->pieces, piece),
+                  end = nlist_i_cut_at(finder->n, split->pieces, piece + 1);
+    int32_t at = lbvh_root(tree), first = 0;
+    nlist_i_leaves near;
+    while (at >= 0 && first < end) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (last >= begin) {
+            nlist_result result;
+            if (first < begin || last >= end || last - first >= NLIST_I_BLOCK) {
+                at = node->link;
+                continue;
+            }
+            result = nlist_i_find_block(finder, first, last, &near);
+            if (result != NLIST_OK) return result;
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    return NLIST_OK;
+}
+
+/* nlist_i_collect_lbvh, from its search on, in tasks. (Leaves with masks of the tree walk.) */
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    nlist_i_search_split split;
+    if (((const nlist_i_from_tree *)finder->source)->tree->mask) return 0;
+    split.finder = finder;
+    split.search = nlist_i_find_lbvh;
+    *result = nlist_i_search_rows(&split);
+    return 1;
+}
+#endif /* NLIST_I_LBVH */
 
 #endif /* NLIST_PLAIN */
 

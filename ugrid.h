@@ -617,8 +617,9 @@ typedef struct ugrid_desc {
        grid.filter.sees[1] = 0;                         // wall lists nothing
        ugrid_neighbors(&grid, radius, 0, ...);
 
-   With radii two particles are listed within radius + radii[i] + radii[j]. It is one search with
-   the largest reach, of whose hits it keeps some: for radii that differ much, use lbvh.h.
+   With radii two particles are listed within radius + radii[i] + radii[j]; radius may then be 0
+   (CUDA: not). It is one search with the largest reach, of whose hits it keeps some: for radii that
+   differ much, use lbvh.h.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct ugrid_filter {
@@ -820,7 +821,9 @@ enum {
                           ugrid_near_half finds it: mostly that of the lower place, which changes
                           when particles move. (nlist.h: that of the lower id, which does not.) The
                           pair of a local and a ghost is in the row of the local, in both */
-    UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, the fastest */
+    UGRID_PLACES = 2,  /* rows and entries are places, not ids: the grid's own order, the fastest */
+    UGRID_HALF_IDS = 8 /* each pair once, in the row of the lower id: a full search that keeps half.
+                          Not with UGRID_HALF or UGRID_PLACES (CUDA: not at all) */
 };
 
 /* With desc.rows only particles 0 .. rows-1, the locals, have rows. The others, ghosts, are listed
@@ -3535,7 +3538,9 @@ typedef struct ugrid_i_search {
     ugrid_real radius;
     ugrid_real reach;   /* of the walks: the radius, or as the filter needs */
     int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
+    int above;          /* as UGRID_HALF_IDS: only ids above the row's are listed */
     int filtered;       /* the filter is asked for each hit */
+    int radii;          /* the faster loops test the radii of the filter */
     int count_only;     /* `take` does not read the names */
     int32_t first, last;/* places first .. last-1 are searched for */
     int form;           /* of the faster loops: UGRID_I_FORM() */
@@ -3558,8 +3563,10 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugr
         ugrid_point(grid, walk.place, q);
         d2 = ugrid_i_distance2_in_box(grid, p, q);
         if (d2 > limit) continue;
+        if (search->above && walk.id < ugrid_id(grid, row)) continue;
         if (search->filtered &&
-            !ugrid_i_passes(grid, search->radius, search->half, walk.self, walk.id, d2))
+            !ugrid_i_passes(grid, search->radius, search->half | search->above, walk.self, walk.id,
+                            d2))
             continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits < UGRID_I_HITS) continue;
@@ -3600,7 +3607,9 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
     search.reach = ugrid_i_largest_reach(grid, radius);
     search.half = (flags & UGRID_HALF) != 0;
     search.places = (flags & UGRID_PLACES) != 0;
+    search.above = (flags & UGRID_HALF_IDS) != 0;
     search.filtered = ugrid_i_filters(grid);
+    search.radii = 0;
     search.count_only = count_only;
     search.first = 0;
     search.last = grid->n;
@@ -3633,18 +3642,37 @@ static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int coun
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
-/* The checks of a search over all particles. */
-static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
 {
-    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
-    int32_t i;
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* The checks of a search over all particles, in piece `piece` of `pieces`: each checks its share of
+   the radii. */
+static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, int flags,
+                                          int32_t piece, int32_t pieces)
+{
+    int const only_radii = grid && grid->filter.radii && radius == 0;
+    ugrid_result result = ugrid_i_check_search(
+        grid, only_radii ? ugrid_i_largest_reach(grid, radius) : radius, flags & ~UGRID_HALF_IDS);
+    int32_t i, end;
+    if (result == UGRID_OK && flags & UGRID_HALF_IDS && flags != UGRID_HALF_IDS)
+        return UGRID_BAD_OPTION;
     if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
     result = ugrid_i_check_filter(grid, radius);
     if (result != UGRID_OK || !grid->filter.radii) return result;
-    for (i = 0; i < grid->n; i++)
+    end = ugrid_i_cut(grid->n, pieces, piece + 1);
+    for (i = ugrid_i_cut(grid->n, pieces, piece); i < end; i++)
         if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
             return UGRID_BAD_FILTER;
     return UGRID_OK;
+}
+
+/* The checks of a search over all particles. */
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+{
+    return ugrid_i_check_rows_in(grid, radius, flags, 0, 1);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -3930,12 +3958,6 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
     return caller->row_fn(caller->user, ugrid_id(caller->grid, place), names, count);
 }
 
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
-{
-    return (int32_t)((int64_t)n * k / pieces);
-}
-
 /* Is the grid searched cell by cell? */
 static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
 
@@ -3965,10 +3987,11 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
                                          int32_t piece, int32_t pieces, ugrid_row_fn *fn,
                                          void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller = {grid, NULL, fn, user};
     ugrid_i_search search;
+    ugrid_result result;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_check_rows_in(grid, radius, flags, piece, pieces);
     if (result != UGRID_OK) return result;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (search.places) search.take = fn, search.user = user;
@@ -4316,7 +4339,8 @@ enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_ROOM] UGRID_I_ON_LINE, y[UGRID_I_ROOM] UGRID_I_ON_LINE,
-               z[UGRID_I_ROOM] UGRID_I_ON_LINE, d2[UGRID_I_ROOM] UGRID_I_ON_LINE;
+               z[UGRID_I_ROOM] UGRID_I_ON_LINE, d2[UGRID_I_ROOM] UGRID_I_ON_LINE,
+               radius[UGRID_I_ROOM] UGRID_I_ON_LINE; /* search.radii: each one's; else not set */
     int32_t name[UGRID_I_ROOM] UGRID_I_ON_LINE;
     int32_t hits[UGRID_I_ROOM];
     int32_t begin[UGRID_I_RANGES], end[UGRID_I_RANGES]; /* places that are not yet copied */
@@ -4326,6 +4350,8 @@ typedef struct ugrid_i_candidates {
                            half search of the second, since no row takes the first. The others
                            follow it */
     int images;         /* the nearest image may differ from the candidate itself */
+    ugrid_real row_radius; /* search.radii: that of the row's particle */
+    int32_t row_id;     /* search.above: its id */
 } ugrid_i_candidates;
 
 
@@ -4337,6 +4363,9 @@ static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates
 static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
                                   const ugrid_real p[3], int32_t before, int32_t after,
                                   int32_t *hits);
+static int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                       const ugrid_real p[3], int32_t before, int32_t after,
+                                       int32_t *hits);
 #if UGRID_I_REAL_KIND == 1
 static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
 static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
@@ -4437,6 +4466,17 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     set->ranges = 0;
 }
 
+/* The radii of the candidates. */
+UGRID_I_NOINLINE void ugrid_i_load_radii(const ugrid_i_search *search, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t k;
+    for (k = 0; k < set->count; k++)
+        set->radius[k] = ugrid_i_filter_radius(
+            &grid->filter, search->places ? ugrid_id(grid, set->name[k]) : set->name[k]);
+    for (; k < set->count + UGRID_I_LANES; k++) set->radius[k] = 0, set->name[k] = 0;
+}
+
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
@@ -4465,6 +4505,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
     ugrid_i_copy_ranges(search, first, set);
     /* vectors may read the lanes after the last candidate */
     for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    if (search->radii) ugrid_i_load_radii(search, set);
     return 1;
 }
 
@@ -4569,6 +4610,33 @@ UGRID_I_ALWAYS_INLINE int32_t ugrid_i_append(const ugrid_i_candidates *set, int3
     return at;
 }
 
+/* Distances of candidates that are not listed become `beyond`: those beyond their reach, and with
+   search.above lower ids. */
+UGRID_I_ALWAYS_INLINE void ugrid_i_drop(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                        ugrid_real beyond)
+{
+    ugrid_real const gap = search->radius, own = set->row_radius;
+    int32_t const count = set->count, id = set->row_id;
+    int32_t k;
+    int lane;
+    for (k = 0; search->radii && k < count; k += UGRID_I_LANES) {
+        const ugrid_real *const radius = set->radius + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++) {
+            ugrid_real const reach = gap + (own + radius[lane]);
+            d2[lane] = d2[lane] <= ugrid_i_times(reach, reach) ? d2[lane] : beyond;
+        }
+    }
+    for (k = 0; search->above && k < count; k += UGRID_I_LANES) {
+        const int32_t *const name = set->name + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            d2[lane] = name[lane] > id ? d2[lane] : beyond;
+    }
+}
+
 /* All candidates but before .. after-1 that are within the limit: their number. Their names are
    written to hits[], unless they are only counted. */
 UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugrid_i_candidates *set,
@@ -4578,6 +4646,7 @@ UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugri
     ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
+    if (search->radii | search->above) ugrid_i_drop(search, set, limit + limit);
     return ugrid_i_append(set, after, set->count, limit, hits,
                           ugrid_i_append(set, 0, before, limit, hits, 0));
 }
@@ -4593,8 +4662,13 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
     int32_t *const hits = ugrid_i_hits_of(search, set);
     int32_t found;
     if (block->first < 0) before = after = 0;
+    if (search->above) set->row_id = ugrid_id(search->grid, row);
+    if (search->radii)
+        set->row_radius = ugrid_i_filter_radius(&search->grid->filter, ugrid_id(search->grid, row));
 #ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512)
+    if (search->form == UGRID_I_AVX512 && (search->radii | search->above))
+        found = ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
+    else if (search->form == UGRID_I_AVX512)
         found = ugrid_i_row_avx512(search, set, p, before, after, hits);
     else if (search->form == UGRID_I_AVX2)
         found = ugrid_i_row_avx2(search, set, p, before, after, hits);
@@ -4675,6 +4749,13 @@ static int ugrid_i_cell_rows(const ugrid_i_search *search)
     return 0;
 }
 
+/* Is the filter one of radii only? The loops test these. */
+static int ugrid_i_filters_only_radii(const ugrid *grid)
+{
+    const ugrid_filter *filter = &grid->filter;
+    return filter->radii && !filter->masks && !filter->exclude_start && !filter->sets;
+}
+
 /* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
 typedef struct ugrid_i_filtering {
     const ugrid_i_search *search;       /* the caller's */
@@ -4693,8 +4774,9 @@ static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places
     ugrid_point(grid, place, p);
     for (k = 0; k < count; k++) {
         int32_t const j = ugrid_id(grid, places[k]);
+        if (search->above && j < i) continue;
         ugrid_point(grid, places[k], q);
-        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
+        if (ugrid_i_passes(grid, search->radius, search->half | search->above, i, j,
                            ugrid_i_distance2_in_box(grid, p, q)))
             filtering->kept[kept++] = search->places ? places[k] : j;
     }
@@ -4750,9 +4832,11 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         *stopped = ugrid_i_place_rows(&search);
         return 1;
     }
-    if (wanted.filtered) {
+    if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
+    search.radii = given->grid->filter.radii != NULL && wanted.filtered;
+    if (wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) {
         filtering.search = &wanted;
-        search.filtered = search.count_only = 0;
+        search.above = 0;
         search.places = 1;
         search.take = ugrid_i_take_through;
         search.user = &filtering;
@@ -4819,6 +4903,7 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE int32_t ugrid_i_row_avx2(const ugrid_i_search 
     ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
+    if (search->radii | search->above) ugrid_i_drop(search, set, limit + limit);
     return ugrid_i_append_avx2(set, after, set->count, limit, hits,
                                ugrid_i_append_avx2(set, 0, before, limit, hits, 0));
 }
@@ -4843,7 +4928,8 @@ typedef struct ugrid_i_test {
     const ugrid_axis *axis;
     const ugrid_i_candidates *set;
     ugrid_i_vector x, y, z, limit;  /* each the same number in all lanes */
-    int images;
+    ugrid_i_vector gap, own;        /* search.radii */
+    int images, radii, above;
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
 
@@ -4867,13 +4953,37 @@ UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_nearest_avx512(ugrid_i_vector d, const
     return ugrid_i_kept_avx512(UGRID_I_512(mask_add)(d, below, d, length));
 }
 
+/* The squares of the reaches of the candidates from k on. */
+UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_limit_avx512(const ugrid_i_test *test, int32_t k)
+{
+    ugrid_i_vector const sum =
+        ugrid_i_kept_avx512(UGRID_I_512(add)(test->own, UGRID_I_512(loadu)(test->set->radius + k)));
+    ugrid_i_vector const reach = ugrid_i_kept_avx512(UGRID_I_512(add)(test->gap, sum));
+    return ugrid_i_kept_avx512(UGRID_I_512(mul)(reach, reach));
+}
+
+/* Those of them whose names are above the row's id. */
+UGRID_I_ALL_AVX512 unsigned ugrid_i_above_avx512(const ugrid_i_candidates *set, int32_t k)
+{
+#if UGRID_I_REAL_KIND == 1
+    return _mm512_cmpgt_epi32_mask(_mm512_loadu_si512(set->name + k),
+                                   _mm512_set1_epi32(set->row_id));
+#else
+    return _mm256_cmpgt_epi32_mask(
+        _mm256_loadu_si256((const __m256i *)(const void *)(set->name + k)),
+        _mm256_set1_epi32(set->row_id));
+#endif
+}
+
 /* The candidates from k on: bit i is 1 if candidate k + i is within the limit. */
 UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_t k)
 {
     const ugrid_i_candidates *const set = test->set;
     ugrid_i_vector x = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->x + k), test->x),
                    y = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->y + k), test->y),
-                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z);
+                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z),
+                   limit = test->limit;
+    unsigned bits;
     if (test->images) {
         x = ugrid_i_nearest_avx512(x, &test->axis[0]);
         y = ugrid_i_nearest_avx512(y, &test->axis[1]);
@@ -4883,7 +4993,9 @@ UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_
     y = ugrid_i_kept_avx512(UGRID_I_512(mul)(y, y));
     z = ugrid_i_kept_avx512(UGRID_I_512(mul)(z, z));
     x = ugrid_i_kept_avx512(UGRID_I_512(add)(x, y));
-    return UGRID_I_512_BITS(UGRID_I_512(add)(x, z), test->limit, _CMP_LE_OQ);
+    if (test->radii) limit = ugrid_i_limit_avx512(test, k);
+    bits = UGRID_I_512_BITS(UGRID_I_512(add)(x, z), limit, _CMP_LE_OQ);
+    return test->above ? bits & ugrid_i_above_avx512(set, k) : bits;
 }
 
 /* Puts the names of the candidates from k on that have a bit at hits + at: a whole vector, of
@@ -4937,12 +5049,10 @@ UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int
     return at;
 }
 
-/* ugrid_i_row_portable. */
-UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
-                                                               ugrid_i_candidates *set,
-                                                               const ugrid_real p[3],
-                                                               int32_t before, int32_t after,
-                                                               int32_t *hits)
+/* The tests of the row of a point. */
+UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search,
+                                                    const ugrid_i_candidates *set,
+                                                    const ugrid_real p[3])
 {
     ugrid_i_test test;
     test.axis = search->grid->axis;
@@ -4950,12 +5060,43 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_sea
     test.x = UGRID_I_512(set1)(p[0]);
     test.y = UGRID_I_512(set1)(p[1]);
     test.z = UGRID_I_512(set1)(p[2]);
-    test.limit = UGRID_I_512(set1)(search->reach * search->reach);
+    test.limit = test.gap = test.own = UGRID_I_512(set1)(search->reach * search->reach);
+    test.radii = test.above = 0;
+    return test;
+}
+
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                               ugrid_i_candidates *set,
+                                                               const ugrid_real p[3],
+                                                               int32_t before, int32_t after,
+                                                               int32_t *hits)
+{
+    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
     if (search->count_only)
         return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
                            : ugrid_i_all_avx512(test, 0, NULL, before, after);
     return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
                        : ugrid_i_all_avx512(test, 0, hits, before, after);
+}
+
+/* The same with radii, or with ids above the row's only; never only counted. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search,
+                                                                    ugrid_i_candidates *set,
+                                                                    const ugrid_real p[3],
+                                                                    int32_t before, int32_t after,
+                                                                    int32_t *hits)
+{
+    ugrid_i_test test = ugrid_i_test_avx512(search, set, p);
+    test.above = 1;
+    if (!search->radii && !set->images) return ugrid_i_all_avx512(test, 0, hits, before, after);
+    test.above = search->above;
+    test.radii = search->radii;
+    if (test.radii) {
+        test.gap = UGRID_I_512(set1)(search->radius);
+        test.own = UGRID_I_512(set1)(set->row_radius);
+    }
+    return ugrid_i_all_avx512(test, set->images, hits, before, after);
 }
 
 #if UGRID_I_REAL_KIND == 1
