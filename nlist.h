@@ -25,7 +25,7 @@
        per element     numbers, match, each, carry, walls, units
        the method      blocks, build
        more of it      sources, skin, remap, process; resolve, memory
-       faster forms    faster, parallel-run, parallel-build, parallel-ugrid
+       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-ugrid
        stored, checked save, reserve, validate
        CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
                        lists of their own
@@ -1812,6 +1812,11 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
 static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                   nlist_result *result);
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last);
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i);
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows);
 
 /* A build of n particles. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
@@ -2252,13 +2257,13 @@ static int nlist_i_reports(const nlist *list, int32_t i, const nlist_each *e)
            (i == e->id && nlist_i_positive(e->shift));
 }
 
-/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
-   or persist. */
-static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows,
+/* Copies the bytes of each new entry of row i from row `was` of the old ones, or zeros; notes
+   contacts that began or persist. */
+static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
                               const nlist_rows *rows, int32_t i)
 {
     nlist *list = finder->list;
-    int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
+    int32_t const bytes = list->desc.history;
     nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
     nlist_each e = nlist_i_row(rows, bytes, i);
     int const events = list->desc.events && !finder->new_of;
@@ -2287,17 +2292,36 @@ static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nli
             nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 
+/* History of rows first .. last-1, and which of their contacts began or persist. */
+static void nlist_i_carry_rows(nlist_i_finder *finder, const nlist_rows *old_rows,
+                               const nlist_rows *rows, int32_t first, int32_t last)
+{
+    int32_t i;
+    if (nlist_i_carry_faster(finder, old_rows, rows, first, last)) return;
+    for (i = first; i < last; i++)
+        nlist_i_carry_row(finder, old_rows, finder->old_of ? finder->old_of[i] : i, rows, i);
+}
+
+/* Which contacts of the old rows first .. last-1 have ended. */
+static void nlist_i_end_rows(nlist_i_finder *finder, const nlist_rows *old_rows,
+                             const nlist_rows *rows, int32_t first, int32_t last)
+{
+    int32_t i;
+    for (i = first; i < last; i++)
+        if (!nlist_i_ended_faster(finder, old_rows, rows, i))
+            nlist_i_add_ended(finder->list, old_rows, rows, i);
+}
+
 /* History and events of all rows. (A remap changes no contact: it makes no events.) */
 static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
                           const nlist_rows *rows)
 {
     nlist *list = finder->list;
-    int32_t i;
     if (!nlist_i_keeps_two(&list->desc)) return;
     if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
-    for (i = 0; i < finder->rows; i++) nlist_i_carry_row(finder, old_rows, rows, i);
-    if (!list->desc.events || finder->new_of) return;
-    for (i = 0; i < old_rows->n; i++) nlist_i_add_ended(list, old_rows, rows, i);
+    nlist_i_carry_rows(finder, old_rows, rows, 0, finder->rows);
+    if (list->desc.events && !finder->new_of)
+        nlist_i_end_rows(finder, old_rows, rows, 0, old_rows->n);
 }
 
 /* Uids of half lists with history or events, once particles have been renumbered. New particles
@@ -2350,6 +2374,10 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     memset(&old_rows, 0, sizeof old_rows); /* no rows: all contacts are new */
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
+    if (nlist_i_in_place_faster(finder, &old_rows)) {
+        nlist_i_take_over(finder, finder->uid ? list->next_uid + finder->n : finder->n);
+        return NLIST_OK;
+    }
     result = nlist_i_reserve_events(finder, &old_rows);
     if (result == NLIST_OK) result = nlist_i_reserve_rows(finder, finder->uid != NULL);
     if (result != NLIST_OK) return result;
@@ -3621,6 +3649,23 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     (void)finder, (void)old_rows, (void)result;
     return 0;
 }
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last)
+{
+    (void)finder, (void)old_rows, (void)rows, (void)first, (void)last;
+    return 0;
+}
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i)
+{
+    (void)finder, (void)old_rows, (void)rows, (void)i;
+    return 0;
+}
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    (void)finder, (void)old_rows;
+    return 0;
+}
 #ifdef NLIST_I_UGRID
 static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
 {
@@ -3695,6 +3740,434 @@ static inline nlist_result nlist_i_in_pieces(const nlist_parallel *parallel, int
     for (k = 0; k < pieces; k++) if (!job.done[k]) return NLIST_NOT_RUN;
     return NLIST_OK;
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>carry-rows: the carry for rows that changed little; long rows; history in place
+
+   Most contacts persist, and most rows are the old ones. So the new ids are compared with the old
+   ones from the first on, and the bytes of all that agree, also over many rows, are copied at once.
+   Only behind the first difference is each new entry looked up. Where that takes too many
+   comparisons, positions are sorted by id: O(row log row).
+
+   In place (NLIST_STATIC, NLIST_HYBRID, no events): rows keep their slots from build to build, so a
+   row with the same partners is neither read beyond its ids nor written, and there is one
+   generation. A row that changed is copied aside, written anew, and carried from there:
+
+       slots    [ 7  9  4  2 ]      found    [ 7  4  8 ]        7: stays where it is
+       aside       [ 9  4  2 ]      slots    [ 7  4  8  . ]     4: from aside; 8: zeros
+   ---------------------------------------------------------------------------------------------- */
+
+/* Entries of a row that follow one another in memory. */
+typedef struct nlist_i_stretch {
+    const int32_t *id;
+    unsigned char *history; /* of the first; NULL without */
+    int64_t entry;          /* the first */
+    int32_t count;
+} nlist_i_stretch;
+
+/* Copies that are still to be made: adjacent ones are made as one. */
+typedef struct nlist_i_copies {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t size;
+} nlist_i_copies;
+
+static inline void nlist_i_copy_now(nlist_i_copies *copies)
+{
+    if (copies->size > 0) memcpy(copies->to, copies->from, copies->size);
+    copies->size = 0;
+}
+
+static inline void nlist_i_copy(nlist_i_copies *copies, unsigned char *to,
+                                const unsigned char *from, size_t size)
+{
+    if (copies->size > 0 && to == copies->to + copies->size &&
+        from == copies->from + copies->size) {
+        copies->size += size;
+        return;
+    }
+    nlist_i_copy_now(copies);
+    copies->to = to;
+    copies->from = from;
+    copies->size = size;
+}
+
+/* Row i as a stretch. Returns 0 where its entries are in several places. */
+static inline int nlist_i_stretch_of(const nlist_rows *rows, int32_t bytes, int32_t i,
+                                  nlist_i_stretch *span)
+{
+    int32_t k;
+    span->id = rows->partner;
+    span->entry = 0;
+    span->count = i >= 0 && i < rows->n ? rows->count[i] : 0;
+    span->history = rows->history;
+    if (span->count == 0) return 1;
+    if (rows->start) {
+        span->entry = rows->start[i];
+    } else if (rows->slot) {
+        if (span->count > rows->width) return 0;
+        span->entry = (int64_t)i * rows->width;
+        span->id = rows->slot;
+    } else {
+        span->entry = rows->head[i];
+        for (k = 1; k < span->count; k++)
+            if (rows->link[span->entry + k - 1] != span->entry + k) return 0;
+    }
+    span->id += span->entry;
+    if (bytes > 0) span->history += span->entry * bytes;
+    return 1;
+}
+
+/* How many entries two stretches have in common from the first on. new_of: as in nlist_i_matcher. */
+static inline int32_t nlist_i_same_begin(const nlist_i_stretch *old, const nlist_i_stretch *now,
+                                         const int32_t *new_of)
+{
+    int32_t const count = old->count < now->count ? old->count : now->count;
+    int32_t k = 0;
+    if (new_of) while (k < count && new_of[old->id[k]] == now->id[k]) k++;
+    else while (k < count && old->id[k] == now->id[k]) k++;
+    return k;
+}
+
+/* Where `id` is in old[first .. count-1], -1 = nowhere: from `at` on, then from `first` on. */
+static inline int32_t nlist_i_find_from(const nlist_i_stretch *old, const int32_t *new_of,
+                                        int32_t first, int32_t at, int32_t id)
+{
+    int32_t k;
+    for (k = at; k < old->count; k++)
+        if ((new_of ? new_of[old->id[k]] : old->id[k]) == id) return k;
+    for (k = first; k < at; k++)
+        if ((new_of ? new_of[old->id[k]] : old->id[k]) == id) return k;
+    return -1;
+}
+
+/* A contact of row i that began or persists. */
+static inline void nlist_i_note(nlist_i_finder *finder, int kind, int32_t i, int32_t id,
+                                int64_t entry)
+{
+    if (finder->list->keys || finder->list->desc.half || i < id)
+        nlist_i_add_event(finder->list, kind, i, id, entry);
+}
+
+/* Carries a row from stretch to stretch. Returns 0 where it takes many comparisons: long rows can. */
+static inline int nlist_i_carry_stretch(nlist_i_finder *finder, nlist_i_copies *copies, int32_t i,
+                                     const nlist_i_stretch *old, const nlist_i_stretch *now)
+{
+    nlist *list = finder->list;
+    const int32_t *const new_of = list->keys ? NULL : finder->new_of;
+    int const notes = list->desc.events && !finder->new_of;
+    size_t const bytes = (size_t)list->desc.history;
+    int32_t const same = nlist_i_same_begin(old, now, new_of);
+    int64_t const events[2] = {list->event_count[NLIST_BEGUN],
+                               list->event_count[NLIST_PERSISTED]};
+    int64_t left = 64 + 16 * (int64_t)now->count; /* comparisons */
+    int32_t at = same, k;
+    for (k = 0; notes && k < same; k++)
+        nlist_i_note(finder, NLIST_PERSISTED, i, now->id[k], now->entry + k);
+    if (bytes > 0) nlist_i_copy(copies, now->history, old->history, (size_t)same * bytes);
+    for (k = same; k < now->count; k++) {
+        int32_t const was = nlist_i_find_from(old, new_of, same, at, now->id[k]);
+        unsigned char *const to = now->history + (size_t)k * bytes;
+        left -= was >= at ? was - at : old->count - same;
+        if (left < 0) {
+            list->event_count[NLIST_BEGUN] = events[0];
+            list->event_count[NLIST_PERSISTED] = events[1];
+            return 0;
+        }
+        if (notes)
+            nlist_i_note(finder, was < 0 ? NLIST_BEGUN : NLIST_PERSISTED, i, now->id[k],
+                         now->entry + k);
+        if (was >= 0 && bytes > 0)
+            nlist_i_copy(copies, to, old->history + (size_t)was * bytes, bytes);
+        else if (bytes > 0) memset(to, 0, bytes);
+        if (was >= 0) at = was + 1;
+    }
+    return 1;
+}
+
+/* ---- long rows ---- */
+
+enum { NLIST_I_LONG = 64 }; /* rows of which all entries may be compared with all */
+
+/* The entry at position k of a row that was laid out here: its rest is adjacent. */
+static inline int64_t nlist_i_entry_at(const nlist_rows *rows, int32_t i, int32_t k)
+{
+    if (rows->start) return rows->start[i] + k;
+    if (k < rows->width) return (int64_t)i * rows->width + k;
+    return (int64_t)rows->n * rows->width + rows->head[i] + k - rows->width;
+}
+
+/* The partner at position k. */
+static inline int32_t nlist_i_id_at(const nlist_rows *rows, int32_t i, int32_t k)
+{
+    int64_t const entry = nlist_i_entry_at(rows, i, k), slots = (int64_t)rows->n * rows->width;
+    return entry < slots ? rows->slot[entry] : rows->partner[entry - slots];
+}
+
+/* Sifts order[at] down in a heap of positions of row i, by their partners. */
+static void nlist_i_sift_position(const nlist_rows *rows, int32_t i, int32_t *order, int32_t at,
+                                  int32_t count)
+{
+    int32_t const moving = order[at], id = nlist_i_id_at(rows, i, moving);
+    int64_t child;
+    for (; (child = 2 * (int64_t)at + 1) < count; at = (int32_t)child) {
+        if (child + 1 < count && nlist_i_id_at(rows, i, order[child + 1]) >
+                                     nlist_i_id_at(rows, i, order[child]))
+            child++;
+        if (nlist_i_id_at(rows, i, order[child]) <= id) break;
+        order[at] = order[child];
+    }
+    order[at] = moving;
+}
+
+/* The positions of row i by ascending partner, where the row was found: it is laid out now, and
+   that memory is free. Heapsort. */
+static int32_t *nlist_i_positions(const nlist_i_finder *finder, const nlist_rows *rows, int32_t i)
+{
+    int32_t *const order = finder->found + finder->begin[i];
+    int32_t const count = rows->count[i];
+    int32_t k;
+    for (k = 0; k < count; k++) order[k] = k;
+    for (k = count / 2; k > 0; k--) nlist_i_sift_position(rows, i, order, k - 1, count);
+    for (k = count - 1; k > 0; k--) {
+        int32_t const last = order[0];
+        order[0] = order[k];
+        order[k] = last;
+        nlist_i_sift_position(rows, i, order, 0, k);
+    }
+    return order;
+}
+
+/* Positions that were found are marked: ~position, which is negative. */
+static inline int32_t nlist_i_unmarked(int32_t position)
+{
+    return position < 0 ? ~position : position;
+}
+
+/* Where in `order` the partner `id` of row i is, -1 = nowhere: binary search. */
+static int32_t nlist_i_find_sorted(const nlist_rows *rows, int32_t i, const int32_t *order,
+                                   int32_t id)
+{
+    int32_t first = 0, last = rows->count[i];
+    while (first < last) {
+        int32_t const middle = first + (last - first) / 2;
+        int32_t const is = nlist_i_id_at(rows, i, nlist_i_unmarked(order[middle]));
+        if (is == id) return middle;
+        if (is < id) first = middle + 1;
+        else last = middle;
+    }
+    return -1;
+}
+
+/* Events of a long row. Each position is swapped to its place, so that they ascend again. */
+static void nlist_i_note_long(nlist_i_finder *finder, const nlist_rows *rows, int32_t i,
+                              int32_t *order)
+{
+    int32_t const count = rows->count[i];
+    int32_t k, at;
+    for (k = 0; k < count; k++) {
+        while ((at = nlist_i_unmarked(order[k])) != k) {
+            int32_t const other = order[at];
+            order[at] = order[k];
+            order[k] = other;
+        }
+    }
+    for (k = 0; k < count; k++)
+        nlist_i_note(finder, order[k] < 0 ? NLIST_PERSISTED : NLIST_BEGUN, i,
+                     nlist_i_id_at(rows, i, k), nlist_i_entry_at(rows, i, k));
+}
+
+/* nlist_i_carry_row for a long row: each old entry is looked up among the new ones. */
+static void nlist_i_carry_long(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
+                               const nlist_rows *rows, int32_t i)
+{
+    const int32_t *const new_of = finder->list->keys ? NULL : finder->new_of;
+    int32_t *const order = nlist_i_positions(finder, rows, i);
+    int32_t const bytes = finder->list->desc.history;
+    nlist_each old = nlist_i_row(old_rows, bytes, was), e = nlist_i_row(rows, bytes, i);
+    while (bytes > 0 && nlist_next(&e)) memset(e.history, 0, (size_t)bytes);
+    while (nlist_next(&old)) {
+        int32_t const id = new_of ? new_of[old.id] : old.id,
+                      k = nlist_i_find_sorted(rows, i, order, id);
+        if (k < 0) continue;
+        if (bytes > 0)
+            memcpy(rows->history + nlist_i_entry_at(rows, i, order[k]) * bytes, old.history,
+                   (size_t)bytes);
+        order[k] = ~order[k];
+    }
+    if (finder->list->desc.events && !finder->new_of) nlist_i_note_long(finder, rows, i, order);
+}
+
+/* ---- all rows ---- */
+
+/* Carries row i from row `was`, by the method that suits it. */
+static void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_copies *copies,
+                              const nlist_rows *old_rows, int32_t was, const nlist_rows *rows,
+                              int32_t i)
+{
+    int32_t const bytes = finder->list->desc.history;
+    nlist_i_stretch old, now;
+    if (rows->count[i] == 0) return;
+    if (nlist_i_stretch_of(old_rows, bytes, was, &old) && nlist_i_stretch_of(rows, bytes, i, &now) &&
+        nlist_i_carry_stretch(finder, copies, i, &old, &now))
+        return;
+    if (rows->count[i] > NLIST_I_LONG) nlist_i_carry_long(finder, old_rows, was, rows, i);
+    else nlist_i_carry_row(finder, old_rows, was, rows, i);
+}
+
+/* nlist_i_carry_rows; not where contacts wander, or a partner is in a row several times. */
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last)
+{
+    nlist_i_copies copies = {NULL, NULL, 0};
+    int32_t i;
+    if (finder->wander || rows->shift) return 0;
+    for (i = first; i < last; i++)
+        nlist_i_carry_one(finder, &copies, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
+                          i);
+    nlist_i_copy_now(&copies);
+    return 1;
+}
+
+/* nlist_i_add_ended for a row that is as it was, and for long ones. */
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i)
+{
+    nlist *list = finder->list;
+    nlist_each e = nlist_i_row(old_rows, 0, i);
+    nlist_i_stretch old, now;
+    const int32_t *order;
+    if (rows->shift) return 0;
+    if (nlist_i_stretch_of(old_rows, 0, i, &old) && nlist_i_stretch_of(rows, 0, i, &now) &&
+        nlist_i_same_begin(&old, &now, NULL) == old.count)
+        return 1;
+    if (i >= rows->n || rows->count[i] <= NLIST_I_LONG) return 0;
+    order = nlist_i_positions(finder, rows, i);
+    while (nlist_next(&e))
+        if (nlist_i_reports(list, i, &e) && nlist_i_find_sorted(rows, i, order, e.id) < 0)
+            nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
+    return 1;
+}
+
+/* ---- in place ---- */
+
+/* What a row was, as row 0 of a list of its own, and the rest of all rows. */
+typedef struct nlist_i_aside {
+    nlist_rows rows;
+    int32_t count, head;    /* of row 0 */
+} nlist_i_aside;
+
+/* Takes work space for one row of slots, and copies the rest there. */
+static nlist_result nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                      nlist_i_aside *aside)
+{
+    nlist *list = finder->list;
+    size_t const bytes = (size_t)list->desc.history, width = (size_t)old_rows->width,
+                 rest = old_rows->head ? (size_t)old_rows->entries : 0;
+    nlist_result const result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)(width + rest),
+                                             bytes + 2 * sizeof(int32_t), 0);
+    int32_t *const work = (int32_t *)list->block[NLIST_I_WORK].memory;
+    if (result != NLIST_OK) return result;
+    memset(aside, 0, sizeof *aside);
+    aside->rows.n = 1;
+    aside->rows.width = old_rows->width;
+    aside->rows.count = &aside->count;
+    aside->rows.slot = work;
+    aside->rows.partner = work + width;
+    aside->rows.link = work + width + rest;
+    aside->rows.head = old_rows->head ? &aside->head : NULL;
+    aside->rows.history = (unsigned char *)(work + width + 2 * rest);
+    if (rest == 0) return NLIST_OK;
+    memcpy(aside->rows.partner, old_rows->partner, rest * sizeof(int32_t));
+    memcpy(aside->rows.link, old_rows->link, rest * sizeof(int32_t));
+    memcpy(aside->rows.history + width * bytes,
+           old_rows->history + (size_t)old_rows->n * width * bytes, rest * bytes);
+    return NLIST_OK;
+}
+
+/* Copies row i aside, writes what was found in its place, and carries it from there. Returns the
+   next free entry of the rest. */
+static int64_t nlist_i_change_row(nlist_i_finder *finder, nlist_i_aside *aside, nlist_rows *rows,
+                                  int32_t i, int64_t at)
+{
+    size_t const bytes = (size_t)finder->list->desc.history, width = (size_t)rows->width,
+                 first = (size_t)i * width;
+    size_t const slots = (size_t)rows->count[i] < width ? (size_t)rows->count[i] : width;
+    int32_t const length = finder->length[i];
+    nlist_i_copies copies = {NULL, NULL, 0};
+    memcpy(aside->rows.slot, rows->slot + first, width * sizeof(int32_t));
+    memcpy(aside->rows.history, rows->history + first * bytes, slots * bytes);
+    aside->count = rows->count[i];
+    if (rows->head) aside->head = rows->head[i];
+    rows->count[i] = length;
+    at = nlist_i_put_row(rows, i, length > 0 ? finder->found + finder->begin[i] : NULL, length, at);
+    nlist_i_carry_one(finder, &copies, &aside->rows, 0, rows, i);
+    nlist_i_copy_now(&copies);
+    return at;
+}
+
+/* 1 if row i, without a rest, has the partners that it had, in the same order. */
+static inline int nlist_i_row_stays(const nlist_i_finder *finder, const nlist_rows *rows,
+                                    int32_t i)
+{
+    const int32_t *const slot = rows->slot + (size_t)i * (size_t)rows->width;
+    int32_t const length = finder->length[i];
+    const int32_t *found;
+    int32_t k;
+    if (rows->count[i] != length || length > rows->width) return 0;
+    if (length == 0) return 1;
+    found = finder->found + finder->begin[i];
+    for (k = 0; k < length; k++) if (slot[k] != found[k]) return 0;
+    return 1;
+}
+
+/* 1 if the new rows fit in the arrays of the old ones, slot by slot. Not in tasks, where a refusal
+   must leave the old ones. */
+static int nlist_i_fits_in_place(const nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    const nlist *list = finder->list;
+    const nlist_desc *desc = &list->desc;
+    const nlist_block *block = list->block + list->current * NLIST_I_GENERATION;
+    int64_t const needed = list->needed_entries, asked = desc->capacity;
+    nlist_i_sizes const sizes =
+        nlist_i_generation_sizes(desc, finder->n, finder->rows, asked > needed ? asked : needed,
+                                 finder->uid != NULL);
+    int b;
+    if (!old_rows->history || !old_rows->slot || desc->events || finder->new_of || finder->extras)
+        return 0;
+    if (old_rows->n != finder->rows || old_rows->particles != finder->n ||
+        old_rows->width != desc->width || !nlist_i_has_slots(desc) ||
+        !old_rows->head != !nlist_i_has_rest(desc) || nlist_i_light_pieces(finder) > 1)
+        return 0;
+    for (b = 0; b < NLIST_I_GENERATION; b++)
+        if ((uint64_t)sizes.count[b] > block[b].bytes / (sizes.size[b] > 0 ? sizes.size[b] : 1))
+            return 0;
+    return 1;
+}
+
+/* Steps lay out and carry of nlist_i_finish, in place. The generation before is empty then. */
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    nlist *list = finder->list;
+    nlist_rows *const rows = &list->rows[list->current];
+    int64_t const needed = list->needed_entries, asked = list->desc.capacity;
+    nlist_i_aside aside;
+    int64_t at = 0;
+    int32_t i;
+    if (!nlist_i_fits_in_place(finder, old_rows)) return 0;
+    if (nlist_i_set_aside(finder, old_rows, &aside) != NLIST_OK) return 0;
+    finder->to = list->current;
+    nlist_i_bind(rows, list->block + finder->to * NLIST_I_GENERATION, &list->desc, finder->n,
+                 finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
+    rows->entries = needed;
+    for (i = 0; i < finder->rows; i++)
+        if (!nlist_i_row_stays(finder, rows, i))
+            at = nlist_i_change_row(finder, &aside, rows, i, at);
+    nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
+    memset(&list->rows[1 - list->current], 0, sizeof *rows);
+    return 1;
+}
+
 
 /* ----------------------------------------------------------------------------------------------
    >>parallel-build: the steps of a build (>>build) before and after its search
@@ -3833,7 +4306,6 @@ static void nlist_i_carry_piece(void *context, int32_t k)
                   last = nlist_i_cut_at(finder.rows, pieces, k + 1),
                   old_last = nlist_i_cut_at(old, pieces, k + 1);
     int const keeps = nlist_i_keeps_two(&list.desc), events = list.desc.events && !finder.new_of;
-    int32_t i;
     finder.list = &list;
     if (events) {
         list.event[NLIST_BEGUN] += part->found;
@@ -3845,12 +4317,10 @@ static void nlist_i_carry_piece(void *context, int32_t k)
     nlist_i_keep_reference(&finder, split->old_rows, split->rows,
                            nlist_i_cut_at(finder.n, pieces, k),
                            nlist_i_cut_at(finder.n, pieces, k + 1));
-    if (keeps)
-        for (i = first; i < last; i++)
-            nlist_i_carry_row(&finder, split->old_rows, split->rows, i);
+    if (keeps) nlist_i_carry_rows(&finder, split->old_rows, split->rows, first, last);
     if (events)
-        for (i = nlist_i_cut_at(old, pieces, k); i < old_last; i++)
-            nlist_i_add_ended(&list, split->old_rows, split->rows, i);
+        nlist_i_end_rows(&finder, split->old_rows, split->rows, nlist_i_cut_at(old, pieces, k),
+                         old_last);
     memcpy(part->event, list.event_count, sizeof part->event);
 }
 
