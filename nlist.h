@@ -713,6 +713,7 @@ typedef struct nlist_rows {
     nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
     int32_t *within;        /* [n] partners within reach, with desc.nearest: more than `count` where
                                some were left out; else NULL */
+    int32_t adjacent;       /* private: 1: the entries of a chain follow one another in partner */
 } nlist_rows;
 
 /* A contact that began, persists or ended. */
@@ -2175,6 +2176,7 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
+    rows->adjacent = 1;
     return NLIST_OK;
 }
 
@@ -3765,62 +3767,66 @@ typedef struct nlist_i_stretch {
     int32_t count;
 } nlist_i_stretch;
 
-/* Copies that are still to be made: adjacent ones are made as one. */
-typedef struct nlist_i_copies {
+/* A copy that is still to be made: adjacent ones are made as one. */
+typedef struct nlist_i_pending {
     unsigned char *to;
     const unsigned char *from;
     size_t size;
-} nlist_i_copies;
+} nlist_i_pending;
 
-static inline void nlist_i_copy_now(nlist_i_copies *copies)
+static inline void nlist_i_copy_pending(nlist_i_pending *pending)
 {
-    if (copies->size > 0) memcpy(copies->to, copies->from, copies->size);
-    copies->size = 0;
+    if (pending->size > 0) memcpy(pending->to, pending->from, pending->size);
+    pending->size = 0;
 }
 
-static inline void nlist_i_copy(nlist_i_copies *copies, unsigned char *to,
-                                const unsigned char *from, size_t size)
+static inline void nlist_i_copy_later(nlist_i_pending *pending, unsigned char *to,
+                                      const unsigned char *from, size_t size)
 {
-    if (copies->size > 0 && to == copies->to + copies->size &&
-        from == copies->from + copies->size) {
-        copies->size += size;
+    if (to == pending->to + pending->size && from == pending->from + pending->size) {
+        pending->size += size;
         return;
     }
-    nlist_i_copy_now(copies);
-    copies->to = to;
-    copies->from = from;
-    copies->size = size;
+    nlist_i_copy_pending(pending);
+    pending->to = to;
+    pending->from = from;
+    pending->size = size;
 }
 
-/* Row i as a stretch. Returns 0 where its entries are in several places. */
-static inline int nlist_i_stretch_of(const nlist_rows *rows, int32_t bytes, int32_t i,
-                                  nlist_i_stretch *span)
+/* Row i, which has `count` entries, as a stretch. Returns 0 where they are in several places. */
+NLIST_I_ALWAYS_INLINE int nlist_i_stretch_of(const nlist_rows *rows, int32_t bytes, int32_t i,
+                                             int32_t count, nlist_i_stretch *stretch)
 {
-    int32_t k;
-    span->id = rows->partner;
-    span->entry = 0;
-    span->count = i >= 0 && i < rows->n ? rows->count[i] : 0;
-    span->history = rows->history;
-    if (span->count == 0) return 1;
+    stretch->count = count;
+    stretch->id = rows->partner;
+    stretch->entry = 0;
+    stretch->history = rows->history;
+    if (count == 0) return 1;
     if (rows->start) {
-        span->entry = rows->start[i];
+        stretch->entry = rows->start[i];
     } else if (rows->slot) {
-        if (span->count > rows->width) return 0;
-        span->entry = (int64_t)i * rows->width;
-        span->id = rows->slot;
+        stretch->entry = (int64_t)i * rows->width;
+        stretch->id = rows->slot;
+        if (count > rows->width) return 0;
     } else {
-        span->entry = rows->head[i];
-        for (k = 1; k < span->count; k++)
-            if (rows->link[span->entry + k - 1] != span->entry + k) return 0;
+        stretch->entry = rows->head[i];
+        if (!rows->adjacent) return 0;
     }
-    span->id += span->entry;
-    if (bytes > 0) span->history += span->entry * bytes;
+    stretch->id += stretch->entry;
+    if (bytes > 0) stretch->history += stretch->entry * bytes;
     return 1;
 }
 
-/* How many entries two stretches have in common from the first on. new_of: as in nlist_i_matcher. */
-static inline int32_t nlist_i_same_begin(const nlist_i_stretch *old, const nlist_i_stretch *now,
-                                         const int32_t *new_of)
+/* Partners of row i; none where there is no such row. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_count_of(const nlist_rows *rows, int32_t i)
+{
+    return i >= 0 && i < rows->n ? rows->count[i] : 0;
+}
+
+/* How many entries two stretches have in common from the first on. new_of: as in
+   nlist_i_matcher. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_same_begin(const nlist_i_stretch *old,
+                                                 const nlist_i_stretch *now, const int32_t *new_of)
 {
     int32_t const count = old->count < now->count ? old->count : now->count;
     int32_t k = 0;
@@ -3849,37 +3855,28 @@ static inline void nlist_i_note(nlist_i_finder *finder, int kind, int32_t i, int
         nlist_i_add_event(finder->list, kind, i, id, entry);
 }
 
-/* Carries a row from stretch to stretch. Returns 0 where it takes many comparisons: long rows can. */
-static inline int nlist_i_carry_stretch(nlist_i_finder *finder, nlist_i_copies *copies, int32_t i,
-                                     const nlist_i_stretch *old, const nlist_i_stretch *now)
+/* Entries same .. count-1 of row i, behind those that agree. Returns 0 where it takes many
+   comparisons: long rows can. */
+static int nlist_i_carry_changed(nlist_i_finder *finder, nlist_i_pending *pending, int32_t i,
+                                 const nlist_i_stretch *old, const nlist_i_stretch *now,
+                                 int32_t same)
 {
-    nlist *list = finder->list;
-    const int32_t *const new_of = list->keys ? NULL : finder->new_of;
-    int const notes = list->desc.events && !finder->new_of;
-    size_t const bytes = (size_t)list->desc.history;
-    int32_t const same = nlist_i_same_begin(old, now, new_of);
-    int64_t const events[2] = {list->event_count[NLIST_BEGUN],
-                               list->event_count[NLIST_PERSISTED]};
+    const int32_t *const new_of = finder->list->keys ? NULL : finder->new_of;
+    int const notes = finder->list->desc.events && !finder->new_of;
+    size_t const bytes = (size_t)finder->list->desc.history;
     int64_t left = 64 + 16 * (int64_t)now->count; /* comparisons */
     int32_t at = same, k;
-    for (k = 0; notes && k < same; k++)
-        nlist_i_note(finder, NLIST_PERSISTED, i, now->id[k], now->entry + k);
-    if (bytes > 0) nlist_i_copy(copies, now->history, old->history, (size_t)same * bytes);
     for (k = same; k < now->count; k++) {
         int32_t const was = nlist_i_find_from(old, new_of, same, at, now->id[k]);
         unsigned char *const to = now->history + (size_t)k * bytes;
         left -= was >= at ? was - at : old->count - same;
-        if (left < 0) {
-            list->event_count[NLIST_BEGUN] = events[0];
-            list->event_count[NLIST_PERSISTED] = events[1];
-            return 0;
-        }
+        if (left < 0) return 0;
         if (notes)
             nlist_i_note(finder, was < 0 ? NLIST_BEGUN : NLIST_PERSISTED, i, now->id[k],
                          now->entry + k);
-        if (was >= 0 && bytes > 0)
-            nlist_i_copy(copies, to, old->history + (size_t)was * bytes, bytes);
-        else if (bytes > 0) memset(to, 0, bytes);
+        if (bytes > 0 && was < 0) memset(to, 0, bytes);
+        else if (bytes > 0)
+            nlist_i_copy_later(pending, to, old->history + (size_t)was * bytes, bytes);
         if (was >= 0) at = was + 1;
     }
     return 1;
@@ -4000,32 +3997,55 @@ static void nlist_i_carry_long(nlist_i_finder *finder, const nlist_rows *old_row
 
 /* ---- all rows ---- */
 
-/* Carries row i from row `was`, by the method that suits it. */
-static void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_copies *copies,
-                              const nlist_rows *old_rows, int32_t was, const nlist_rows *rows,
-                              int32_t i)
+/* nlist_i_carry_row for a row whose entries are in several places, or long. */
+static void nlist_i_carry_rare(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
+                               const nlist_rows *rows, int32_t i)
 {
-    int32_t const bytes = finder->list->desc.history;
-    nlist_i_stretch old, now;
-    if (rows->count[i] == 0) return;
-    if (nlist_i_stretch_of(old_rows, bytes, was, &old) && nlist_i_stretch_of(rows, bytes, i, &now) &&
-        nlist_i_carry_stretch(finder, copies, i, &old, &now))
-        return;
-    if (rows->count[i] > NLIST_I_LONG) nlist_i_carry_long(finder, old_rows, was, rows, i);
+    if (rows->count[i] > NLIST_I_LONG && rows->adjacent)
+        nlist_i_carry_long(finder, old_rows, was, rows, i);
     else nlist_i_carry_row(finder, old_rows, was, rows, i);
+}
+
+/* Carries row i from row `was`, by the method that suits it. */
+NLIST_I_ALWAYS_INLINE void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_pending *pending,
+                                             const nlist_rows *old_rows, int32_t was,
+                                             const nlist_rows *rows, int32_t i)
+{
+    nlist *list = finder->list;
+    int32_t const bytes = list->desc.history;
+    int64_t const begun = list->event_count[NLIST_BEGUN],
+                  persisted = list->event_count[NLIST_PERSISTED];
+    nlist_i_stretch old, now;
+    int32_t same, k;
+    if (rows->count[i] == 0) return;
+    if (!nlist_i_stretch_of(old_rows, bytes, was, nlist_i_count_of(old_rows, was), &old) ||
+        !nlist_i_stretch_of(rows, bytes, i, rows->count[i], &now)) {
+        nlist_i_carry_rare(finder, old_rows, was, rows, i);
+        return;
+    }
+    same = nlist_i_same_begin(&old, &now, list->keys ? NULL : finder->new_of);
+    if (bytes > 0 && same > 0)
+        nlist_i_copy_later(pending, now.history, old.history, (size_t)same * (size_t)bytes);
+    if (list->desc.events && !finder->new_of)
+        for (k = 0; k < same; k++)
+            nlist_i_note(finder, NLIST_PERSISTED, i, now.id[k], now.entry + k);
+    if (same == now.count || nlist_i_carry_changed(finder, pending, i, &old, &now, same)) return;
+    list->event_count[NLIST_BEGUN] = begun;
+    list->event_count[NLIST_PERSISTED] = persisted;
+    nlist_i_carry_rare(finder, old_rows, was, rows, i);
 }
 
 /* nlist_i_carry_rows; not where contacts wander, or a partner is in a row several times. */
 static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                 const nlist_rows *rows, int32_t first, int32_t last)
 {
-    nlist_i_copies copies = {NULL, NULL, 0};
+    nlist_i_pending pending = {rows->history, old_rows->history, 0};
     int32_t i;
     if (finder->wander || rows->shift) return 0;
     for (i = first; i < last; i++)
-        nlist_i_carry_one(finder, &copies, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
+        nlist_i_carry_one(finder, &pending, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
                           i);
-    nlist_i_copy_now(&copies);
+    nlist_i_copy_pending(&pending);
     return 1;
 }
 
@@ -4034,14 +4054,16 @@ static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_ro
                                 const nlist_rows *rows, int32_t i)
 {
     nlist *list = finder->list;
+    int32_t const count = nlist_i_count_of(rows, i);
     nlist_each e = nlist_i_row(old_rows, 0, i);
     nlist_i_stretch old, now;
     const int32_t *order;
     if (rows->shift) return 0;
-    if (nlist_i_stretch_of(old_rows, 0, i, &old) && nlist_i_stretch_of(rows, 0, i, &now) &&
+    if (nlist_i_stretch_of(old_rows, 0, i, old_rows->count[i], &old) &&
+        nlist_i_stretch_of(rows, 0, i, count, &now) &&
         nlist_i_same_begin(&old, &now, NULL) == old.count)
         return 1;
-    if (i >= rows->n || rows->count[i] <= NLIST_I_LONG) return 0;
+    if (count <= NLIST_I_LONG || !rows->adjacent) return 0;
     order = nlist_i_positions(finder, rows, i);
     while (nlist_next(&e))
         if (nlist_i_reports(list, i, &e) && nlist_i_find_sorted(rows, i, order, e.id) < 0)
@@ -4069,7 +4091,7 @@ static nlist_result nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *
     int32_t *const work = (int32_t *)list->block[NLIST_I_WORK].memory;
     if (result != NLIST_OK) return result;
     memset(aside, 0, sizeof *aside);
-    aside->rows.n = 1;
+    aside->rows.n = aside->rows.adjacent = 1;
     aside->rows.width = old_rows->width;
     aside->rows.count = &aside->count;
     aside->rows.slot = work;
@@ -4094,15 +4116,15 @@ static int64_t nlist_i_change_row(nlist_i_finder *finder, nlist_i_aside *aside, 
                  first = (size_t)i * width;
     size_t const slots = (size_t)rows->count[i] < width ? (size_t)rows->count[i] : width;
     int32_t const length = finder->length[i];
-    nlist_i_copies copies = {NULL, NULL, 0};
+    nlist_i_pending pending = {aside->rows.history, aside->rows.history, 0};
     memcpy(aside->rows.slot, rows->slot + first, width * sizeof(int32_t));
     memcpy(aside->rows.history, rows->history + first * bytes, slots * bytes);
     aside->count = rows->count[i];
     if (rows->head) aside->head = rows->head[i];
     rows->count[i] = length;
     at = nlist_i_put_row(rows, i, length > 0 ? finder->found + finder->begin[i] : NULL, length, at);
-    nlist_i_carry_one(finder, &copies, &aside->rows, 0, rows, i);
-    nlist_i_copy_now(&copies);
+    nlist_i_carry_one(finder, &pending, &aside->rows, 0, rows, i);
+    nlist_i_copy_pending(&pending);
     return at;
 }
 
@@ -4160,6 +4182,7 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
     nlist_i_bind(rows, list->block + finder->to * NLIST_I_GENERATION, &list->desc, finder->n,
                  finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
     rows->entries = needed;
+    rows->adjacent = 1;
     for (i = 0; i < finder->rows; i++)
         if (!nlist_i_row_stays(finder, rows, i))
             at = nlist_i_change_row(finder, &aside, rows, i, at);

@@ -63,6 +63,7 @@ static const struct CMUnitTest lists[] = {
     TEST(test_sum_without_unit),
     TEST(test_sum_writes_history),
     TEST(test_born_and_dead),
+    TEST(test_long_rows),
     TEST(test_random_walks),
 };
 
