@@ -659,6 +659,9 @@ typedef struct nlist_desc {
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nlist_parallel parallel;    /* a hook for threads (default: serial) */
+    int32_t contacts;           /* 1 = an entry is a contact only while the two touch, as nlist_touch
+                                   or the function of a sum says: for lists that reach further than
+                                   contacts do (>>history) (default: 0, every entry is one) */
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -713,6 +716,8 @@ typedef struct nlist_rows {
     nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
     int32_t *within;        /* [n] partners within reach, with desc.nearest: more than `count` where
                                some were left out; else NULL */
+    unsigned char *state;   /* desc.contacts with events: [n * width + capacity] by entry, whether the
+                               two touch: bits NLIST_I_TOUCH_..., or NULL */
     int32_t adjacent;       /* private: 1: the entries of a chain follow one another in partner */
 } nlist_rows;
 
@@ -1258,7 +1263,7 @@ typedef struct nlist_each {
     int32_t bytes;      /* of history per entry */
     int64_t slots;      /* entries before those of the rest */
     const int32_t *partner, *link;
-    unsigned char *all_history;
+    unsigned char *all_history, *all_states;
     const int32_t *all_shifts;
 } nlist_each;
 
@@ -1283,6 +1288,7 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     e.partner = rows->partner;
     e.link = rows->link;
     e.all_history = rows->history;
+    e.all_states = rows->state;
     e.all_shifts = rows->shift;
     e.shift = NULL;
     if (i < 0 || i >= rows->n) return e;
@@ -1339,6 +1345,59 @@ NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
     unsigned char *history =
         list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
     return history ? history + entry * list->desc.history : NULL;
+}
+
+/* Zeros for the bytes of an entry. What is zero already is not written. */
+NLIST_FN void nlist_i_clear(unsigned char *history, int32_t bytes)
+{
+    int32_t k = 0;
+    for (; bytes % 4 == 0 && k < bytes; k += 4) {
+        uint32_t word;
+#ifdef __CUDA_ARCH__
+        word = *(const uint32_t *)(const void *)(history + k);
+#else
+        memcpy(&word, history + k, sizeof word);
+#endif
+        if (word) history[k] = history[k + 1] = history[k + 2] = history[k + 3] = 0;
+    }
+    for (; k < bytes; k++) if (history[k]) history[k] = 0;
+}
+
+/* The state of an entry (nlist_rows, state). */
+enum {
+    NLIST_I_TOUCH_NOW = 1,      /* they touch */
+    NLIST_I_TOUCH_SINCE = 2,    /* and have since the build, without a break */
+    NLIST_I_TOUCH_BEFORE = 4    /* they touched at the build */
+};
+
+/* nlist_touch, for an entry of these rows. */
+NLIST_FN void nlist_i_touch(unsigned char *state, unsigned char *history, int32_t bytes,
+                            int touching)
+{
+    if (history && !touching) nlist_i_clear(history, bytes);
+    if (state) *state = (unsigned char)(touching ? *state | NLIST_I_TOUCH_NOW
+                                                 : *state & NLIST_I_TOUCH_BEFORE);
+}
+
+/* Says whether the two of entry e touch, in each step, before its history is used. While they do
+   not, the history is zero, and so it is when a contact begins (again). Without it, or a sum with
+   desc.contacts, history lasts as long as the pair is listed: with a skin too long. Returns
+   `touching`. No two threads may do it for one entry at once. */
+NLIST_FN_WALK int nlist_touch(nlist_each *e, int touching)
+{
+    nlist_i_touch(e->all_states ? e->all_states + e->entry : NULL, (unsigned char *)e->history,
+                  e->bytes, touching);
+    return touching;
+}
+
+/* The same for an entry by its number. */
+NLIST_FN int nlist_touch_entry(const nlist *list, int64_t entry, int touching)
+{
+    const nlist_rows *rows = nlist_i_rows(list);
+    int32_t const bytes = list->desc.history;
+    nlist_i_touch(rows->state ? rows->state + entry : NULL,
+                  rows->history ? rows->history + entry * bytes : NULL, bytes, touching);
+    return touching;
 }
 
 /* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
@@ -1488,6 +1547,36 @@ NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const 
         return e.entry;
     }
     return -1;
+}
+
+/* The state of a new entry whose old one is `old`, -1 = none. A remap keeps it. */
+NLIST_FN unsigned char nlist_i_next_state(const nlist_rows *old_rows, int64_t old, int remap)
+{
+    int const state = old >= 0 && old_rows->state ? old_rows->state[old] : 0;
+    if (remap) return (unsigned char)state;
+    if (!(state & NLIST_I_TOUCH_NOW)) return 0;
+    return NLIST_I_TOUCH_NOW | NLIST_I_TOUCH_SINCE | NLIST_I_TOUCH_BEFORE;
+}
+
+/* The event of a new entry whose old one is `old`, -1 = none. With desc.contacts contacts begin and
+   persist, else entries. */
+NLIST_FN int nlist_i_event_of(const nlist_rows *old_rows, const nlist_rows *rows, int64_t old)
+{
+    int state;
+    if (!rows->state) return old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN;
+    state = old >= 0 && old_rows->state ? old_rows->state[old] : 0;
+    if (state & NLIST_I_TOUCH_SINCE) return NLIST_PERSISTED;
+    return state & NLIST_I_TOUCH_NOW ? NLIST_BEGUN : -1;
+}
+
+/* 1 if an old entry, which is listed again or not, was a contact that has ended. */
+NLIST_FN int nlist_i_has_ended(const nlist_rows *old_rows, const nlist_rows *rows, int64_t old,
+                               int listed)
+{
+    int state;
+    if (!rows->state || !old_rows->state) return !listed;
+    state = old_rows->state[old];
+    return (state & NLIST_I_TOUCH_BEFORE) && !(listed && (state & NLIST_I_TOUCH_SINCE));
 }
 
 #ifdef NLIST_I_LBVH
@@ -1701,7 +1790,7 @@ NLIST_API const char *nlist_result_text(nlist_result result)
 enum {
     NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK,
     NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY, NLIST_I_SHIFT,
-    NLIST_I_DISTANCE, NLIST_I_OFFSET, NLIST_I_WITHIN,
+    NLIST_I_DISTANCE, NLIST_I_OFFSET, NLIST_I_WITHIN, NLIST_I_STATE,
     NLIST_I_GENERATION,                         /* blocks of one generation */
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
@@ -1723,6 +1812,9 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 
 /* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
+
+/* 1 if entries have a state. */
+static int nlist_i_has_states(const nlist_desc *desc) { return desc->contacts && desc->events; }
 
 /* Defined behind the method, at >>memory and >>resolve. */
 static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block);
@@ -1907,7 +1999,8 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
         return NLIST_BAD_ALLOCATOR;
     if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
     if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
-        had->dim != desc->dim || !had->shifts != !desc->shifts)
+        had->dim != desc->dim || !had->shifts != !desc->shifts ||
+        nlist_i_has_states(had) != nlist_i_has_states(desc))
         return NLIST_BAD_HISTORY;
     return NLIST_OK;
 }
@@ -2270,6 +2363,7 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
     nlist_each e = nlist_i_row(rows, bytes, i);
     int const events = list->desc.events && !finder->new_of;
     uint64_t taken = 0;
+    int kind;
     while (nlist_next(&e)) {
         int64_t old = nlist_i_match(&matcher, e.id, e.shift);
         if (old < 0 && finder->wander)
@@ -2277,8 +2371,11 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
         if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
                                           (size_t)bytes);
         else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, &e))
-            nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+        if (rows->state)
+            rows->state[e.entry] = nlist_i_next_state(old_rows, old, finder->new_of != NULL);
+        if (!events || !nlist_i_reports(list, i, &e)) continue;
+        kind = nlist_i_event_of(old_rows, rows, old);
+        if (kind >= 0) nlist_i_add_event(list, kind, i, e.id, e.entry);
     }
 }
 
@@ -2290,7 +2387,9 @@ static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nli
     nlist_i_matcher matcher = nlist_i_match_row(rows, list->desc.history, i, NULL, list->keys);
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
-        if (nlist_i_reports(list, i, &e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
+        if (nlist_i_reports(list, i, &e) &&
+            nlist_i_has_ended(old_rows, rows, e.entry,
+                              nlist_i_match(&matcher, e.id, e.shift) >= 0))
             nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 
@@ -3114,11 +3213,13 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
 {
     nlist_real other[NLIST_I_VALUES];
     size_t const bytes = (size_t)adder->list->desc.history;
+    int adds;
     memset(own, 0, (size_t)adder->values * sizeof *own);
     memset(other, 0, (size_t)adder->values * sizeof *other);
-    if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL,
-                   own, other))
-        return 0;
+    adds = adder->fn(adder->user, i, j,
+                     bytes ? adder->rows->history + (size_t)entry * bytes : NULL, own, other);
+    if (adder->list->desc.contacts) (void)nlist_touch_entry(adder->list, entry, adds != 0);
+    if (!adds) return 0;
     if (adder->list->desc.half && !adder->list->keys) nlist_i_add(adder, j, other);
     return 1;
 }
@@ -3580,6 +3681,7 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     if (desc->distances) nlist_i_set_size(&sizes, NLIST_I_DISTANCE, entries, sizeof(nlist_real));
     if (desc->offsets) nlist_i_set_size(&sizes, NLIST_I_OFFSET, entries, 3 * sizeof(nlist_real));
     if (desc->nearest > 0) nlist_i_set_size(&sizes, NLIST_I_WITHIN, rows, sizeof(int32_t));
+    if (nlist_i_has_states(desc)) nlist_i_set_size(&sizes, NLIST_I_STATE, entries, 1);
     return sizes;
 }
 
@@ -3612,6 +3714,7 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
     rows->distance = (nlist_real *)at[NLIST_I_DISTANCE];
     rows->offset = (nlist_real *)at[NLIST_I_OFFSET];
     rows->within = (int32_t *)at[NLIST_I_WITHIN];
+    rows->state = (unsigned char *)at[NLIST_I_STATE];
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
@@ -4035,13 +4138,14 @@ NLIST_I_ALWAYS_INLINE void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_pen
     nlist_i_carry_rare(finder, old_rows, was, rows, i);
 }
 
-/* nlist_i_carry_rows; not where contacts wander, or a partner is in a row several times. */
+/* nlist_i_carry_rows; not where contacts wander, entries have states, or a partner is in a row
+   several times. */
 static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                 const nlist_rows *rows, int32_t first, int32_t last)
 {
     nlist_i_pending pending = {rows->history, old_rows->history, 0};
     int32_t i;
-    if (finder->wander || rows->shift) return 0;
+    if (finder->wander || rows->shift || rows->state) return 0;
     for (i = first; i < last; i++)
         nlist_i_carry_one(finder, &pending, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
                           i);
@@ -4058,7 +4162,7 @@ static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_ro
     nlist_each e = nlist_i_row(old_rows, 0, i);
     nlist_i_stretch old, now;
     const int32_t *order;
-    if (rows->shift) return 0;
+    if (rows->shift || rows->state) return 0;
     if (nlist_i_stretch_of(old_rows, 0, i, old_rows->count[i], &old) &&
         nlist_i_stretch_of(rows, 0, i, count, &now) &&
         nlist_i_same_begin(&old, &now, NULL) == old.count)
@@ -4603,15 +4707,17 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
    >>save: lists as bytes, with a checksum
    ---------------------------------------------------------------------------------------------- */
 
-#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
-                                           lists */
+#define NLIST_I_FILE_VERSION 3          /* 1, of 0.1.0, had no count of triangles and no empty
+                                           lists; 2 no states */
 
 /* The header of a file: 136 bytes. Counts, partners, history, uids and reference positions
    follow. */
 typedef struct nlist_i_header {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
-    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, rows;
+    int32_t n, dim, half, keys, history, has_uid;
+    int32_t has_reference;      /* 1: reference positions; 2: states */
+    int32_t periodic, triangles, rows;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
@@ -4655,7 +4761,7 @@ static nlist_i_header nlist_i_header_of(const nlist *list)
     header.rows = list->row_count;
     header.history = list->desc.history;
     header.has_uid = rows->uid != NULL;
-    header.has_reference = list->desc.skin > 0;
+    header.has_reference = (list->desc.skin > 0) | (rows->state ? 2 : 0);
     header.total = list->total;
     header.next_uid = list->next_uid;
     header.skin = (double)list->desc.skin;
@@ -4670,9 +4776,10 @@ static nlist_i_header nlist_i_header_of(const nlist *list)
 /* Size of a file with this header in bytes, -1 = too large. */
 static int64_t nlist_i_file_size(const nlist_i_header *header)
 {
-    int64_t const n = header->n, entry = 4 + (int64_t)header->history;
+    int64_t const n = header->n,
+                  entry = 4 + (int64_t)header->history + (header->has_reference >> 1);
     int64_t const particle = 8 * (int64_t)(header->has_uid != 0) +
-                             header->dim * (int64_t)header->real * (header->has_reference != 0);
+                             header->dim * (int64_t)header->real * (header->has_reference & 1);
     if (header->total > (INT64_MAX >> 1) / entry) return -1;
     return (int64_t)sizeof *header + 4 * (int64_t)header->rows + n * particle +
            header->total * entry;
@@ -4709,6 +4816,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     const nlist_rows *rows;
     nlist_i_header header;
     size_t n;
+    int32_t i;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
     if (list->boxed) return NLIST_BAD_OPTION;
@@ -4721,8 +4829,12 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     to = nlist_i_write(to + sizeof header, rows->count, (size_t)list->row_count * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (header.has_reference)
+    if (header.has_reference & 1)
         to = nlist_i_write(to, rows->reference, n * (size_t)header.dim * sizeof(nlist_real));
+    for (i = 0; rows->state && i < list->row_count; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        while (nlist_next(&e)) to = nlist_i_write(to, rows->state + e.entry, 1);
+    }
     header.sum = nlist_i_file_checksum(&header, (const unsigned char *)bytes, *needed);
     memcpy(bytes, &header, sizeof header);
     return NLIST_OK;
@@ -4757,11 +4869,11 @@ static int nlist_i_header_counts_valid(const nlist_i_header *header)
 /* 1 if the fields of a header are consistent. */
 static int nlist_i_header_consistent(const nlist_i_header *header)
 {
-    if ((header->keys | header->half | header->has_uid | header->has_reference) & ~1) return 0;
+    if ((header->keys | header->half | header->has_uid | header->has_reference >> 1) & ~1) return 0;
     if (header->periodic >> header->dim != 0) return 0;
     if (!header->has_uid && header->next_uid < header->n) return 0;
     if (!header->keys) return header->triangles == 0;
-    return !header->half && !header->has_uid && !header->has_reference && !header->periodic &&
+    return !header->half && !header->has_uid && !(header->has_reference & 1) && !header->periodic &&
            header->dim == 3;
 }
 
@@ -4922,6 +5034,12 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_header *header,
     if (header->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
     if (header->has_uid) at += n * sizeof(int64_t);
     if (rows->reference) memcpy(rows->reference, at, n * (size_t)header->dim * sizeof(nlist_real));
+    if (header->has_reference & 1) at += n * (size_t)header->dim * sizeof(nlist_real);
+    for (i = 0; rows->state && i < header->rows; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        while (nlist_next(&e))
+            rows->state[e.entry] = header->has_reference & 2 ? *at++ & 7 : 0;
+    }
 }
 
 /* Takes over desc, with the fields that the file determines. */
@@ -4935,7 +5053,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
     if (header->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
     if (desc->history != 0 && desc->history != header->history) return NLIST_BAD_HISTORY;
     if (desc->dim != 0 && desc->dim != header->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && (!header->has_reference || !((double)desc->skin <= header->skin)))
+    if (desc->skin > 0 && (!(header->has_reference & 1) || !((double)desc->skin <= header->skin)))
         return NLIST_BAD_SKIN;
     resolved.history = header->history;
     resolved.dim = header->dim;
@@ -4945,7 +5063,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
         resolved.min[a] = (nlist_real)header->min[a];
         resolved.max[a] = (nlist_real)header->max[a];
     }
-    if (!header->has_reference) resolved.skin = 0;
+    if (!(header->has_reference & 1)) resolved.skin = 0;
     empty.n = 0; /* the old list does not restrict the new one */
     result = nlist_i_begin(&empty, &resolved, header->keys, before);
     *before = *list;
@@ -5408,6 +5526,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
 /* The iterator for a nlist_device. These functions exist on the device only. */
 static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
 static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
+static __device__ __forceinline__ int nlist_touch_entry(const nlist_device *device, int64_t entry,
+                                                        int touching);
 
 /* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
 
