@@ -3855,8 +3855,8 @@ static inline nlist_result nlist_i_in_pieces(const nlist_parallel *parallel, int
    comparisons, positions are sorted by id: O(row log row).
 
    In place (NLIST_STATIC, NLIST_HYBRID, no events): rows keep their slots from build to build, so a
-   row with the same partners is neither read beyond its ids nor written, and there is one
-   generation. A row that changed is copied aside, written anew, and carried from there:
+   row with the same partners is neither read beyond its ids nor written. A row that changed is
+   copied aside, to memory of the generation before, written anew, and carried from there:
 
        slots    [ 7  9  4  2 ]      found    [ 7  4  8 ]        7: stays where it is
        aside       [ 9  4  2 ]      slots    [ 7  4  8  . ]     4: from aside; 8: zeros
@@ -4183,32 +4183,35 @@ typedef struct nlist_i_aside {
     int32_t count, head;    /* of row 0 */
 } nlist_i_aside;
 
-/* Takes work space for one row of slots, and copies the rest there. */
-static nlist_result nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                      nlist_i_aside *aside)
+/* Copies the rest of all rows aside, into memory of the generation before, where a row of slots
+   fits, too. Returns 0 where that has no room. */
+static int nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
+                             nlist_i_aside *aside)
 {
     nlist *list = finder->list;
+    const nlist_block *block = list->block + (1 - list->current) * NLIST_I_GENERATION;
     size_t const bytes = (size_t)list->desc.history, width = (size_t)old_rows->width,
                  rest = old_rows->head ? (size_t)old_rows->entries : 0;
-    nlist_result const result = nlist_i_grow(list, NLIST_I_WORK, (int64_t)(width + rest),
-                                             bytes + 2 * sizeof(int32_t), 0);
-    int32_t *const work = (int32_t *)list->block[NLIST_I_WORK].memory;
-    if (result != NLIST_OK) return result;
+    if (block[NLIST_I_SLOT].bytes < width * sizeof(int32_t) ||
+        block[NLIST_I_PARTNER].bytes < rest * sizeof(int32_t) ||
+        block[NLIST_I_LINK].bytes < rest * sizeof(int32_t) ||
+        block[NLIST_I_HISTORY].bytes < (width + rest) * bytes)
+        return 0;
     memset(aside, 0, sizeof *aside);
     aside->rows.n = aside->rows.adjacent = 1;
     aside->rows.width = old_rows->width;
     aside->rows.count = &aside->count;
-    aside->rows.slot = work;
-    aside->rows.partner = work + width;
-    aside->rows.link = work + width + rest;
+    aside->rows.slot = (int32_t *)block[NLIST_I_SLOT].memory;
+    aside->rows.partner = (int32_t *)block[NLIST_I_PARTNER].memory;
+    aside->rows.link = (int32_t *)block[NLIST_I_LINK].memory;
     aside->rows.head = old_rows->head ? &aside->head : NULL;
-    aside->rows.history = (unsigned char *)(work + width + 2 * rest);
-    if (rest == 0) return NLIST_OK;
+    aside->rows.history = (unsigned char *)block[NLIST_I_HISTORY].memory;
+    if (rest == 0) return 1;
     memcpy(aside->rows.partner, old_rows->partner, rest * sizeof(int32_t));
     memcpy(aside->rows.link, old_rows->link, rest * sizeof(int32_t));
     memcpy(aside->rows.history + width * bytes,
            old_rows->history + (size_t)old_rows->n * width * bytes, rest * bytes);
-    return NLIST_OK;
+    return 1;
 }
 
 /* Copies row i aside, writes what was found in its place, and carries it from there. Returns the
@@ -4281,7 +4284,7 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
     int64_t at = 0;
     int32_t i;
     if (!nlist_i_fits_in_place(finder, old_rows)) return 0;
-    if (nlist_i_set_aside(finder, old_rows, &aside) != NLIST_OK) return 0;
+    if (!nlist_i_set_aside(finder, old_rows, &aside)) return 0;
     finder->to = list->current;
     nlist_i_bind(rows, list->block + finder->to * NLIST_I_GENERATION, &list->desc, finder->n,
                  finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
