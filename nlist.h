@@ -8,7 +8,8 @@
    - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
    - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
    - A contact keeps bytes of its own, its history, while it lasts, also when particles are
-     renumbered. Events report the contacts that began, persist and ended.
+     renumbered. Events report the contacts that began, persist and ended. (With a skin: nlist_touch
+     says which touch.)
    - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
@@ -141,7 +142,8 @@
                HYBRID   8 + 4 width, and 12 an entry of the rest
                skin     12 a particle (2D: 8)
             Lists with history or events keep two generations, the last and the one before; others
-            only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
+            only after a nlist_remap. An entry takes desc.history bytes more, and events 48 (49 with
+            desc.contacts). After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
             particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a
             grid.
@@ -203,6 +205,27 @@
 
    Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
    persisting and ended contacts, each pair once.
+
+   A pair that is listed need not touch: with a skin, or where radius is more than a touch, it stays
+   listed after it has separated, and keeps its bytes: a spring that outlives its contact is wrong
+   physics. So say in each step which entries touch: history is zero when a contact begins again.
+
+       while (nlist_next(&e)) {                        or, with desc.contacts, by nlist_sum or
+           if (!nlist_touch(&e, overlap > 0)) continue;   nlist_cuda_sum: a function that returns
+           ... e.history ...                              0 says that the two do not touch
+       }
+
+       the list                   history lasts while     events tell
+       no skin, reach = touch     the pair is listed      which contacts began, persist, ended
+       a skin, no nlist_touch     the pair is listed (!)  of entries: too early, too late, too few
+       nlist_touch in each step   the two touch           of entries
+       ... and desc.contacts      the two touch           of contacts
+
+   Events of desc.contacts come with the next build: a contact began since the last one and is still
+   there; was there, and has been ever since; or was there and has ended. One that ended and began
+   again is in both arrays; one that began and ended between two builds in none.
+   With desc.contacts an entry is no contact before the first step that says so. The last bytes of
+   one that ended are zero, unless it left the list while it touched.
    Costs: docs/performance-gpu.md, tests/bench/bench_nlist --only history.
 
    >>mesh: contacts with triangles (figure: >>walls)
@@ -238,7 +261,8 @@
    >>changes
 
    0.2.0  2026-11-28. Boxes of any shape (a part), a skin chosen by measuring (a part); rows for
-          some; particles that are not finite left out; tasks. Files of 0.1.0 are refused.
+          some; particles that are not finite left out; tasks; nlist_touch. Files of 0.1.0 are
+          refused.
    0.1.0  first version
 */
 
@@ -470,8 +494,8 @@ extern "C" {
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
     X(NLIST_BAD_HISTORY, \
-      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, " \
-      "desc.history, half, dim and the kind of list stay as they are") \
+      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, " \
+      "half, dim, contacts (with events) and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
     X(NLIST_BAD_BOX, \
       "a periodic axis needs desc.min below desc.max, both finite; box.cell: vectors of periodic " \
@@ -606,7 +630,7 @@ typedef struct nlist_desc {
     const nlist_real *radii;    /* [n] a radius per particle (default: none, all 0) */
     nlist_real skin;            /* Verlet skin: lists reach this much further and serve several
                                    steps, until nlist_moved finds a particle that has moved by more
-                                   than half of it (default: 0) */
+                                   than half of it; with history: nlist_touch (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
     int32_t width;              /* STATIC: slots per row (default: 8 if half, else 16). HYBRID: the
                                    same (default: 0, all entries are in the rest) */
@@ -616,8 +640,10 @@ typedef struct nlist_desc {
     int32_t rows;               /* particles 0 .. rows-1, the locals, have rows; the others, ghosts,
                                    are partners only, and pairs of ghosts are not searched for
                                    (default: all have rows; NLIST_NO_ROWS: none) */
-    int32_t history;            /* bytes kept per entry (default: 0) */
-    int32_t events;             /* 1 = builds fill list.event[], by kind (default: 0) */
+    int32_t history;            /* bytes kept per entry, while it is listed, or touches (>>history)
+                                   (default: 0) */
+    int32_t events;             /* 1 = builds fill list.event[], by kind; of entries, or of
+                                   desc.contacts (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
                                      ones; one of its rows is enough. Each candidate costs
@@ -659,9 +685,10 @@ typedef struct nlist_desc {
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nlist_parallel parallel;    /* a hook for threads (default: serial) */
-    int32_t contacts;           /* 1 = an entry is a contact only while the two touch, as nlist_touch
-                                   or the function of a sum says: for lists that reach further than
-                                   contacts do (>>history) (default: 0, every entry is one) */
+    int32_t contacts;           /* 1 = an entry is a contact only while the two touch, as
+                                   nlist_touch or the function of a sum says: for lists that reach
+                                   further than contacts do (>>history) (default: 0, every entry
+                                   is one) */
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -716,8 +743,8 @@ typedef struct nlist_rows {
     nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
     int32_t *within;        /* [n] partners within reach, with desc.nearest: more than `count` where
                                some were left out; else NULL */
-    unsigned char *state;   /* desc.contacts with events: [n * width + capacity] by entry, whether the
-                               two touch: bits NLIST_I_TOUCH_..., or NULL */
+    unsigned char *state;   /* desc.contacts with events: [n * width + capacity] by entry, whether
+                               the two touch: bits NLIST_I_TOUCH_...; else NULL */
     int32_t adjacent;       /* private: 1: the entries of a chain follow one another in partner */
 } nlist_rows;
 
@@ -786,7 +813,8 @@ typedef struct nlist {
    nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
    and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
    may be built at once. Costs are those of the search. Carrying history and events adds O(entries)
-   where rows keep their order, and O(row^2) for a row that does not, or loses many (>>carry).
+   where rows keep their order, and O(row log row) for a row that does not, or loses many; O(row^2)
+   in CUDA, in lists of boxes or triangles, and with events of desc.contacts (>>carry).
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -913,8 +941,8 @@ typedef struct nlist_sums {
 
 /* The contribution of contact i, j to own[values] of i and, in half lists, to other[values] of j;
    both are 0 before the call. history: the entry's bytes, or NULL. Returns 0 when it adds nothing
-   (the two do not touch), else 1. In full lists it is called twice for a pair, and `other` is
-   ignored; in lists of triangles j is a key. */
+   (the two do not touch; with desc.contacts the contact ends by that), else 1. In full lists it is
+   called twice for a pair, and `other` is ignored; in lists of triangles j is a key. */
 typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
                              nlist_real *other);
 
@@ -1491,8 +1519,8 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
        8: 2 follows, then 7 and 9 from the beginning, and none is 8: new
 
    A row whose order is kept costs O(row), and O(row) more for each contact that began (with events:
-   or ended); O(row^2) at worst. (Kureck, section 5.5, marks the contacts of the old list that
-   persist, appends the new ones and sorts.)
+   or ended); O(row^2) at worst, and O(row log row) in the faster form (>>carry-rows). (Kureck,
+   section 5.5, marks the contacts of the old list that persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_matcher {
@@ -1849,8 +1877,8 @@ static size_t nlist_i_stride(size_t stride, int dim);
                                  begin    2  0  .
                                  length   1  2  0
 
-   Three steps have faster forms, in tasks or for common cases (>>faster): prepare, find, and lay
-   out with carry. They are entered here by functions ..._faster, which return 1 where they did the
+   Four steps have faster forms, in tasks or for common cases (>>faster): prepare, find, lay out and
+   carry. They are entered here by functions ..._faster, which return 1 where they did the
    work. NLIST_PLAIN leaves them out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
 
@@ -3734,11 +3762,12 @@ static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>faster: the faster forms of three steps of >>build. The lists are the same, bit for bit.
+   >>faster: the faster forms of four steps of >>build. The lists are the same, bit for bit.
 
        prepare   checks the particles in tasks (>>parallel-build)
        find      from a grid: ids of partners without a branch, in tasks (>>parallel-ugrid)
-       lay out   with carry, in tasks (>>parallel-build)
+       lay out   with carry, in tasks (>>parallel-build); in place (>>carry-rows)
+       carry     by rows that agree, and of long rows by sorting (>>carry-rows)
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_PLAIN /* they do nothing */

@@ -1,6 +1,6 @@
-/* nlist_touch_model.h - contacts of particles in motion, kept in a map by the names of the two: what
-   history and events must tell where entries say whether they touch (nlist_touch). For tests of
-   nlist.h, serial and CUDA; the particles are tested one by one, in double.
+/* nlist_touch_model.h - contacts of particles in motion, kept in a map by the names of the two:
+   what history and events must tell where entries say whether they touch (nlist_touch). For tests
+   of nlist.h, serial and CUDA; the particles are tested one by one, in double.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef NLIST_TOUCH_MODEL_H
@@ -120,8 +120,8 @@ static inline void touch_renumber(touch_model *m, int32_t new_id[TOUCH_MOST])
     }
 }
 
-/* A build has been made: what its events are, and checks of them. listed(i, j): the new list has the
-   pair. Returns the number of faults. */
+/* A build has been made: checks its events. Pairs that the new list does not have are no contacts.
+   Returns the number of faults. */
 static inline int touch_built(touch_model *m, const nlist *list)
 {
     int64_t expected[NLIST_EVENT_KINDS] = {0, 0, 0}, k;

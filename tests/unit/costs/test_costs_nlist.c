@@ -727,7 +727,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_grid), TEST(test_tree), TEST(test_pairs), TEST(test_mesh), TEST(test_linear),
         TEST(test_moved), TEST(test_carry), TEST(test_unchanged), TEST(test_memory),
-        TEST(test_short_of_memory), TEST(test_grow), TEST(test_box), TEST(test_systems), TEST(test_nearest), TEST(test_tune),
+        TEST(test_short_of_memory), TEST(test_grow), TEST(test_box), TEST(test_systems),
+        TEST(test_nearest), TEST(test_tune),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
