@@ -4212,20 +4212,31 @@ typedef struct nlist_i_aside {
     int32_t count, head;    /* of row 0 */
 } nlist_i_aside;
 
-/* Copies the rest of all rows aside, into memory of the generation before, where a row of slots
-   fits, too. Returns 0 where that has no room. */
-static int nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
-                             nlist_i_aside *aside)
+/* Memory of the generation before, for a row of slots and a rest. */
+static nlist_result nlist_i_reserve_aside(nlist *list, int64_t width, int64_t rest)
+{
+    int const first = (1 - list->current) * NLIST_I_GENERATION;
+    nlist_result result = nlist_i_grow(list, first + NLIST_I_SLOT, width, sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, first + NLIST_I_PARTNER, rest, sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, first + NLIST_I_LINK, rest, sizeof(int32_t), 0);
+    return result == NLIST_OK ? nlist_i_grow(list, first + NLIST_I_HISTORY, width + rest,
+                                             (size_t)list->desc.history, 0)
+                              : result;
+}
+
+/* Copies the rest of all rows aside. */
+static nlist_result nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                      nlist_i_aside *aside)
 {
     nlist *list = finder->list;
     const nlist_block *block = list->block + (1 - list->current) * NLIST_I_GENERATION;
     size_t const bytes = (size_t)list->desc.history, width = (size_t)old_rows->width,
                  rest = old_rows->head ? (size_t)old_rows->entries : 0;
-    if (block[NLIST_I_SLOT].bytes < width * sizeof(int32_t) ||
-        block[NLIST_I_PARTNER].bytes < rest * sizeof(int32_t) ||
-        block[NLIST_I_LINK].bytes < rest * sizeof(int32_t) ||
-        block[NLIST_I_HISTORY].bytes < (width + rest) * bytes)
-        return 0;
+    nlist_result const result = nlist_i_reserve_aside(list, (int64_t)width, (int64_t)rest);
+    memset(&list->rows[1 - list->current], 0, sizeof list->rows[0]);
+    if (result != NLIST_OK) return result;
     memset(aside, 0, sizeof *aside);
     aside->rows.n = aside->rows.adjacent = 1;
     aside->rows.width = old_rows->width;
@@ -4235,12 +4246,12 @@ static int nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
     aside->rows.link = (int32_t *)block[NLIST_I_LINK].memory;
     aside->rows.head = old_rows->head ? &aside->head : NULL;
     aside->rows.history = (unsigned char *)block[NLIST_I_HISTORY].memory;
-    if (rest == 0) return 1;
+    if (rest == 0) return NLIST_OK;
     memcpy(aside->rows.partner, old_rows->partner, rest * sizeof(int32_t));
     memcpy(aside->rows.link, old_rows->link, rest * sizeof(int32_t));
     memcpy(aside->rows.history + width * bytes,
            old_rows->history + (size_t)old_rows->n * width * bytes, rest * bytes);
-    return 1;
+    return NLIST_OK;
 }
 
 /* Copies row i aside, writes what was found in its place, and carries it from there. Returns the
@@ -4313,7 +4324,7 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
     int64_t at = 0;
     int32_t i;
     if (!nlist_i_fits_in_place(finder, old_rows)) return 0;
-    if (!nlist_i_set_aside(finder, old_rows, &aside)) return 0;
+    if (nlist_i_set_aside(finder, old_rows, &aside) != NLIST_OK) return 0;
     finder->to = list->current;
     nlist_i_bind(rows, list->block + finder->to * NLIST_I_GENERATION, &list->desc, finder->n,
                  finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
@@ -4323,7 +4334,6 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
         if (!nlist_i_row_stays(finder, rows, i))
             at = nlist_i_change_row(finder, &aside, rows, i, at);
     nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
-    memset(&list->rows[1 - list->current], 0, sizeof *rows);
     return 1;
 }
 
