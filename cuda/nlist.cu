@@ -229,7 +229,8 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_
            !rows->touched == (desc->layout != NLIST_DYNAMIC) && !rows->uid == !uids &&
            !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0) &&
            !rows->shift == !desc->shifts && !rows->distance == !desc->distances &&
-           !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0);
+           !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0) &&
+           !rows->state == !nlist_i_has_states(desc);
 }
 
 /* Gives generation g the arrays and sizes that the desc asks for; their content is lost. */
@@ -1538,6 +1539,22 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 }
 #endif
 
+/* The states of new entries (desc.contacts): a thread per row. */
+template <class Carry>
+__global__ void nlist_i_carry_states_kernel(__grid_constant__ const nlist_device device,
+                                            __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
+        e.all_states[e.entry] = nlist_i_next_state(&list.rows[1 - to], old, job.new_of != nullptr);
+    });
+}
+
 /* As nlist_i_reports. */
 __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t i,
                                                      const nlist_each &e)
@@ -1554,15 +1571,17 @@ __device__ __forceinline__ void nlist_i_row_events(const nlist &list, const nlis
 {
     if (!ended) {
         nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
-            if (nlist_i_reports_pair(list, i, e))
-                event(old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, e.id, e.entry);
+            int const kind = nlist_i_event_of(&list.rows[1 - to], &list.rows[to], old);
+            if (kind >= 0 && nlist_i_reports_pair(list, i, e)) event(kind, e.id, e.entry);
         });
         return;
     }
     nlist_i_matcher matcher = nlist_i_match_row(&list.rows[to], 0, i, nullptr, list.keys);
     nlist_each e = nlist_i_row(&list.rows[1 - to], 0, i);
     while (nlist_next(&e))
-        if (nlist_i_reports_pair(list, i, e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
+        if (nlist_i_reports_pair(list, i, e) &&
+            nlist_i_has_ended(&list.rows[1 - to], &list.rows[to], e.entry,
+                              nlist_i_match(&matcher, e.id, e.shift) >= 0))
             event(NLIST_ENDED, e.id, e.entry);
 }
 
@@ -1716,6 +1735,9 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
                                 gpu->device, job, (nlist_real)NAN);
     if (result == NLIST_OK && list->desc.history > 0)
         result = nlist_i_carry_history(gpu, job, carry, stream);
+    if (result == NLIST_OK && nlist_i_has_states(&list->desc))
+        result = nlist_i_launch(gpu, stream, job.rows, nlist_i_block,
+                                nlist_i_carry_states_kernel<Carry>, gpu->device, job, carry);
     if (result == NLIST_OK && list->desc.events && !job.new_of)
         result = nlist_i_find_events(gpu, job, carry, stream);
     if (result != NLIST_OK) return result;
@@ -2567,7 +2589,8 @@ int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_des
         {to->shift, from->shift, (slots + entries) * 3 * word},
         {to->distance, from->distance, (slots + entries) * sizeof(nlist_real)},
         {to->offset, from->offset, (slots + entries) * 3 * sizeof(nlist_real)},
-        {to->within, from->within, n * word}};
+        {to->within, from->within, n * word},
+        {to->state, from->state, slots + entries}};
     int copies = 0;
     for (const nlist_i_copy &one : all)
         if (one.to && one.from && one.bytes > 0) copy[copies++] = one;

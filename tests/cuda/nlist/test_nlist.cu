@@ -40,6 +40,7 @@
 #include "sums.cu"
 #include "too_small.cu"
 #include "skin.cu"
+#include "touch.cu"
 #include "bad_input.cu"
 #include "copies.cu"
 #include "memory.cu"
@@ -71,6 +72,7 @@ static const Test tests[] = {
     {"overflow", test_overflow},
     {"grow", test_grow},
     {"moved", test_moved},
+    {"touching", test_touching},
     {"moved nan", test_moved_nan},
     {"not finite", test_not_finite},
     {"bad pairs", test_bad_pairs},
