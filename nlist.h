@@ -4627,7 +4627,7 @@ static nlist_result nlist_i_take_ids(nlist_i_finder *finder, const int32_t *ids,
 {
     nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, count);
     if (result != NLIST_OK) return result;
-    if (finder->used + count <= finder->room)
+    if (count > 0 && finder->used + count <= finder->room)
         memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
     finder->used += count;
     return NLIST_OK;
@@ -4992,7 +4992,8 @@ static nlist_result nlist_i_leaf_row(nlist_i_finder *finder, nlist_i_leaves *nea
     const nlist_desc *desc = &list->desc;
     int const all = nlist_i_all_allowed(finder),
               repeats = list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic;
-    int const direct = all && !repeats && finder->used + near->count <= finder->room;
+    int const direct = all && !repeats && near->count > 0 &&
+                       finder->used + near->count <= finder->room;
     int32_t *const ids = direct ? finder->found + finder->used : near->listed;
     nlist_i_query query;
     nlist_result result = NLIST_OK;

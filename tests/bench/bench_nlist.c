@@ -331,7 +331,7 @@ static void work_half_pairs(void *user)
     const float *pos = h->j.w->frame[0];
     float const limit = h->j.w->radius * h->j.w->radius;
     nlist_desc desc = h->j.desc;
-    int64_t found, kept = 0, k;
+    int64_t found = 0, kept = 0, k;
     (void)lbvh_pairs(&h->tree, h->pairs, h->room, &found);
     for (k = 0; k < found; k++) {
         const float *p = pos + 3 * (size_t)h->pairs[2 * k],
