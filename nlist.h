@@ -4346,19 +4346,48 @@ static int64_t nlist_i_change_row(nlist_i_finder *finder, nlist_i_aside *aside, 
     return at;
 }
 
-/* 1 if row i, without a rest, has the partners that it had, in the same order. */
-static inline int nlist_i_row_stays(const nlist_i_finder *finder, const nlist_rows *rows,
-                                    int32_t i)
+/* How many slots of row i hold what was found, from the first on. */
+static inline int32_t nlist_i_same_slots(const nlist_i_finder *finder, const nlist_rows *rows,
+                                         int32_t i)
 {
     const int32_t *const slot = rows->slot + (size_t)i * (size_t)rows->width;
-    int32_t const length = finder->length[i];
-    const int32_t *found;
+    int32_t const length = finder->length[i], had = rows->count[i];
+    int32_t const both = length < had ? length : had,
+                  most = both < rows->width ? both : rows->width;
+    const int32_t *const found = most > 0 ? finder->found + finder->begin[i] : NULL;
+    int32_t k = 0;
+    while (k < most && slot[k] == found[k]) k++;
+    return k;
+}
+
+/* nlist_i_change_row for a row that is and was in at most 16 slots: only those behind the first
+   `same` are copied aside. (For so few nlist_i_carry_changed has comparisons enough.) */
+static void nlist_i_change_slots(nlist_i_finder *finder, nlist_i_aside *aside,
+                                 const nlist_rows *rows, int32_t i, int32_t same)
+{
+    size_t const bytes = (size_t)finder->list->desc.history;
+    int64_t const first = (int64_t)i * rows->width + same;
+    int32_t const left = finder->length[i] - same, had = rows->count[i] - same;
+    int32_t *const slot = rows->slot + first;
+    unsigned char *const history = rows->history + (size_t)first * bytes;
+    nlist_i_pending pending = {aside->rows.history, aside->rows.history, 0};
+    nlist_i_stretch old, now;
     int32_t k;
-    if (rows->count[i] != length || length > rows->width) return 0;
-    if (length == 0) return 1;
-    found = finder->found + finder->begin[i];
-    for (k = 0; k < length; k++) if (slot[k] != found[k]) return 0;
-    return 1;
+    old.id = aside->rows.slot;
+    old.history = aside->rows.history;
+    old.count = had;
+    now.id = slot;
+    now.history = history;
+    now.count = left;
+    old.entry = now.entry = 0; /* of events, which are not noted here */
+    memcpy(aside->rows.slot, slot, (size_t)had * sizeof *slot);
+    memcpy(aside->rows.history, history, (size_t)had * bytes);
+    if (left > 0)
+        memcpy(slot, finder->found + finder->begin[i] + same, (size_t)left * sizeof *slot);
+    for (k = left; k < had; k++) slot[k] = -1;
+    rows->count[i] = finder->length[i];
+    (void)nlist_i_carry_changed(finder, &pending, i, &old, &now, 0);
+    nlist_i_copy_pending(&pending);
 }
 
 /* 1 if the new rows fit in the arrays of the old ones, slot by slot. Not in tasks, where a refusal
@@ -4401,9 +4430,14 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
                  finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
     rows->entries = needed;
     rows->adjacent = 1;
-    for (i = 0; i < finder->rows; i++)
-        if (!nlist_i_row_stays(finder, rows, i))
-            at = nlist_i_change_row(finder, &aside, rows, i, at);
+    for (i = 0; i < finder->rows; i++) {
+        int32_t const same = nlist_i_same_slots(finder, rows, i);
+        int32_t const length = finder->length[i], had = rows->count[i];
+        int32_t const most = rows->width < 16 ? rows->width : 16;
+        if (length == same && had == same) continue;
+        if (length <= most && had <= most) nlist_i_change_slots(finder, &aside, rows, i, same);
+        else at = nlist_i_change_row(finder, &aside, rows, i, at);
+    }
     nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
     return 1;
 }
