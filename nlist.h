@@ -4803,6 +4803,7 @@ typedef struct nlist_cuda_facts {
     int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
     int32_t bad_starts;         /* 1: starts are not in order */
     int32_t rows_cut;           /* as list.rows_cut */
+    int32_t blocks_done;        /* of the kernel that ends a build; else 0 */
 } nlist_cuda_facts;
 
 enum { NLIST_CUDA_SCRATCH = 16 };
