@@ -51,6 +51,7 @@ enum {
     NLIST_I_OLD_OF,  /* remap: old ids of new particles */
     NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
     NLIST_I_WORDS,   /* grids: the partners found by a first pass, as bits */
+    NLIST_I_TABLE,   /* carry: the old entries of long rows */
     NLIST_I_PART_SCRATCH /* the first of those of a part */
 };
 
@@ -439,6 +440,8 @@ struct nlist_i_job {
     bool uids;                      /* particles have uids beside their ids */
     bool pairs;                     /* the caller's pairs, else positions or a remap */
     unsigned char *spare;           /* history in place: the array that is work space, else NULL */
+    int32_t *table;                 /* [places] old entries of long rows (>>carry), else NULL */
+    int64_t places;
 };
 
 /* The number of this thread in the grid. */
@@ -1486,6 +1489,16 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 }
 #endif
 
+/* A row with more entries in partner than this is long. If it changes its order, each of its new
+   entries would walk the old row: the square of its length. So the old entries of long rows stand
+   in a table, a hash table by row and partner: 8 bytes for each entry that partner has room for,
+   taken by nlist_cuda_check where it sees such a row. */
+#ifdef CUDA_EMU
+constexpr int32_t nlist_i_long = 6;
+#else
+constexpr int32_t nlist_i_long = 64;
+#endif
+
 /* Where the carry writes: the new generation's history, or the work space (>>in-place). */
 __device__ __forceinline__ unsigned char *nlist_i_carried(const nlist_rows &rows,
                                                           const nlist_i_job &job)
@@ -1493,21 +1506,103 @@ __device__ __forceinline__ unsigned char *nlist_i_carried(const nlist_rows &rows
     return job.spare ? job.spare : rows.history;
 }
 
-/* Copies the bytes of one new entry, entry k of row i. If it was entry k of the old row, it is
+/* The place in the table where the search for a partner of an old row begins. */
+__device__ __forceinline__ int64_t nlist_i_place(const nlist_i_job &job, int32_t was, int32_t id)
+{
+    uint32_t x = (uint32_t)id * 0x9E3779B9u ^ (uint32_t)was * 0x85EBCA6Bu;
+    x = (x ^ x >> 15) * 0x2C1B3C6Du;
+    return (int64_t)((uint64_t)(x ^ x >> 13) * (uint64_t)job.places >> 32);
+}
+
+/* The partner of entry e of partner in the old list, by its new id; -1 = it is gone. */
+__device__ __forceinline__ int32_t nlist_i_named(const nlist_i_job &job, const nlist_rows &old_rows,
+                                                 int64_t e)
+{
+    int32_t const id = old_rows.partner[e];
+    return job.new_of ? job.new_of[id] : id;
+}
+
+/* True if the old row has so many entries in partner that the table has them. */
+__device__ __forceinline__ bool nlist_i_is_long(const nlist_rows &old_rows, int32_t was)
+{
+    return was >= 0 && old_rows.partner && old_rows.count[was] - old_rows.width > nlist_i_long;
+}
+
+/* The table gets entry e of a long old row. */
+__device__ __forceinline__ void nlist_i_enter(const nlist_i_job &job, const nlist_rows &old_rows,
+                                              int32_t was, int64_t e)
+{
+    int32_t const id = nlist_i_named(job, old_rows, e);
+    if (id < 0) return;
+    int64_t at = nlist_i_place(job, was, id);
+    while (atomicCAS(&job.table[at], -1, (int32_t)e) != -1) at = at + 1 < job.places ? at + 1 : 0;
+}
+
+/* The old entry of a partner of a long old row, -1 = none: in a slot, or by the table. */
+__device__ __forceinline__ int64_t nlist_i_look_up(const nlist_i_job &job,
+                                                   const nlist_rows &old_rows, int32_t was,
+                                                   int32_t id)
+{
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width, row = (int64_t)was * old_rows.width;
+    for (int32_t k = 0; k < old_rows.width; k++) {
+        int32_t const there = old_rows.slot[row + k];
+        if (there >= 0 && (job.new_of ? job.new_of[there] : there) == id) return row + k;
+    }
+    for (int64_t at = nlist_i_place(job, was, id);; at = at + 1 < job.places ? at + 1 : 0) {
+        int64_t const e = job.table[at];
+        if (e < 0) return -1;
+        bool const own = old_rows.own ? old_rows.own[e] == was
+                                      : e >= old_rows.start[was] && e < old_rows.start[was + 1];
+        if (own && nlist_i_named(job, old_rows, e) == id) return slots + e;
+    }
+}
+
+/* The table of a build: a thread per old entry, or nlist_i_row_lanes per old row of COMPACT. */
+__global__ void nlist_i_enter_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts) || job.facts->filled == 0) return;
+    const nlist_rows &old_rows = list.rows[1 - nlist_i_to(list)];
+    int64_t const had = old_rows.own ? nlist_i_rest_entries(&list, &old_rows, job.facts) : 0,
+                  lanes = old_rows.start ? (int64_t)old_rows.n * nlist_i_row_lanes : 0;
+    for (int64_t e = nlist_i_global_thread(); e < had; e += nlist_i_all_threads())
+        if (nlist_i_is_long(old_rows, old_rows.own[e]))
+            nlist_i_enter(job, old_rows, old_rows.own[e], e);
+    for (int64_t t = nlist_i_global_thread(); t < lanes; t += nlist_i_all_threads()) {
+        int32_t const i = (int32_t)(t / nlist_i_row_lanes);
+        if (!nlist_i_is_long(old_rows, i)) continue;
+        for (int64_t e = old_rows.start[i] + t % nlist_i_row_lanes; e < old_rows.start[i + 1];
+             e += nlist_i_row_lanes)
+            nlist_i_enter(job, old_rows, i, e);
+    }
+}
+
+/* The old entry of a new one, entry k of row i, -1 = none. If it was entry k of the old row, it is
    found at once. */
+__device__ __forceinline__ int64_t nlist_i_find_old(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t k, int32_t id,
+                                                    int64_t entry)
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int32_t const was = job.facts->filled == 0 ? -1 : job.new_of ? job.old_of[i] : i;
+    if (job.table && was < old_rows.n && nlist_i_is_long(old_rows, was))
+        return nlist_i_look_up(job, old_rows, was, id);
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, 0, was, job.new_of, list.keys);
+    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
+    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
+    const int32_t *const shifts = list.rows[to].shift;
+    return nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
+}
+
+/* Copies the bytes of one new entry, entry k of row i. */
 __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job,
                                                     int to, int32_t i, int64_t k, int32_t id,
                                                     int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
-    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1
-                                                   : job.new_of           ? job.old_of[i]
-                                                                          : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
-    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
-    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
-    const int32_t *const shifts = list.rows[to].shift;
-    int64_t const old = nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
+    int32_t const bytes = list.desc.history;
+    int64_t const old = nlist_i_find_old(list, job, to, i, k, id, entry);
     nlist_i_copy_bytes(nlist_i_carried(list.rows[to], job) + entry * bytes,
                        old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
@@ -1715,18 +1810,29 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
     }
 }
 
+/* Fills the table, if there is one. */
+nlist_result nlist_i_fill_table(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    if (!job.table) return NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(job.table, 0xFF,
+                                            (size_t)job.places * sizeof *job.table, stream)))
+        return NLIST_CUDA_ERROR;
+    return nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block, nlist_i_enter_kernel,
+                          gpu->device, job);
+}
+
 /* Launches the carry of history. Slots whose rows stay in place are not copied (>>in-place). */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_particle_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     int64_t const rows = job.rows, slots = rows * desc->width;
-    nlist_result result = NLIST_OK;
-    if (desc->layout == NLIST_COMPACT)
+    nlist_result result = nlist_i_fill_table(gpu, job, stream);
+    if (result == NLIST_OK && desc->layout == NLIST_COMPACT)
         return nlist_i_launch(gpu, stream, rows * nlist_i_row_lanes, nlist_i_block,
                               nlist_i_carry_compact_kernel, gpu->device, job);
     bool const stay = job.spare && !job.new_of;
-    if (nlist_i_has_slots(desc) && !stay)
+    if (result == NLIST_OK && nlist_i_has_slots(desc) && !stay)
         result = nlist_i_launch(gpu, stream, (slots + nlist_i_guesses - 1) / nlist_i_guesses,
                                 nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
@@ -2178,6 +2284,23 @@ bool nlist_i_is_other(const nlist *list, const nlist &before)
                            !list->desc.half != !before.desc.half);
 }
 
+/* Entries that a table must have room for; 0: there may be no table. */
+int64_t nlist_i_table_entries(const nlist *list)
+{
+    int64_t const a = list->rows[0].capacity, b = list->rows[1].capacity, most = a > b ? a : b;
+    bool const alone = !list->keys && !list->boxed && list->desc.history > 0;
+    return alone && most <= NLIST_I_INT_MAX ? most : 0;
+}
+
+/* The table for a build: if there is memory for it. */
+void nlist_i_set_table(nlist_cuda *gpu, nlist_i_job *job)
+{
+    int64_t const entries = nlist_i_table_entries(&gpu->device.list);
+    bool const has = entries > 0 && gpu->scratch[NLIST_I_TABLE].bytes / 8 >= (size_t)entries;
+    job->table = has ? nlist_i_scratch<int32_t>(gpu, NLIST_I_TABLE) : nullptr;
+    job->places = has ? 2 * entries : 0;
+}
+
 /* Takes memory, and launches the kernels before the search. */
 nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before,
                                  cudaStream_t stream)
@@ -2194,6 +2317,7 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist 
     job->spare = nlist_i_is_in_place(list)
                      ? static_cast<unsigned char *>(nlist_i_spare_history(list, 0)->memory)
                      : nullptr;
+    nlist_i_set_table(gpu, job);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
@@ -2946,6 +3070,16 @@ nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     return left_out ? NLIST_NOT_FINITE : NLIST_OK; /* asked for, so it hides nothing else */
 }
 
+/* Memory for the table of long rows, if there are such rows. Builds can do without. */
+void nlist_i_take_table(nlist_cuda *gpu, cudaStream_t stream)
+{
+    const nlist *list = &gpu->device.list;
+    int64_t const entries = nlist_i_table_entries(list);
+    if (entries > 0 && list->needed_width - list->rows[0].width > nlist_i_long)
+        (void)nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TABLE], 2 * entries, sizeof(int32_t),
+                                stream);
+}
+
 } /* namespace */
 
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream)
@@ -2965,6 +3099,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
     if (result != NLIST_OK) return result;
     nlist_i_update_host(gpu, facts);
+    nlist_i_take_table(gpu, stream);
     return nlist_i_status(gpu, facts);
 }
 

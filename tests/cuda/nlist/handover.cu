@@ -31,8 +31,13 @@ struct Handed {
     size_t used = 0;
     State states[HANDOVER_DEPTH];
     nlist host = {}, none = {};
+    bool goes_back = true; /* else memory is not from the arena */
 
-    ~Handed() { nlist_free(&host); }
+    ~Handed()
+    {
+        nlist_free(&host);
+        if (!goes_back) nlist_cuda_free(&gpu);
+    }
     static Handed &of(void *state) { return *static_cast<Handed *>(state); }
     static void *take(size_t bytes, CUstream_st *, void *user)
     {
@@ -51,7 +56,7 @@ nlist_result handed_build(void *state, const nlist_desc *desc, const int32_t *pa
     Handed &h = Handed::of(state);
     Device<int32_t> d_pair(std::vector<int32_t>(pair, pair + 2 * m));
     nlist_desc d = *desc;
-    d.cuda_allocator = {Handed::take, Handed::leave, state};
+    if (h.goes_back) d.cuda_allocator = {Handed::take, Handed::leave, state};
     nlist_result const result = nlist_cuda_build_pairs(&h.gpu, &d, d_pair.p, m, n, stream);
     return result == NLIST_OK ? nlist_cuda_check(&h.gpu, stream) : result;
 }
@@ -143,5 +148,68 @@ static void test_handover()
         handed_run(handed_cases[k], 2, 2, less ? 5 : 1, (int64_t)k);
         handed_run(handed_cases[k], 3, 2, less ? 23 : 3, (int64_t)k);
         handed_run(handed_cases[k], 4, 1, less ? 37 : 3, (int64_t)k);
+    }
+}
+
+namespace {
+
+/* Pairs of particle `hub` with all others but every `without`th (0: all). */
+std::vector<int32_t> star_of(int32_t n, int32_t hub, int32_t without)
+{
+    std::vector<int32_t> pair;
+    for (int32_t j = 0; j < n; j++)
+        if (j != hub && (without == 0 || j % without != 0)) pair.insert(pair.end(), {hub, j});
+    return pair;
+}
+
+/* Each entry that was there before has the mark of its particles' ids then, others none. was: old
+   ids. */
+void check_star(Handed *h, const std::vector<int32_t> &was, int32_t without, size_t entries)
+{
+    const nlist *list = handed_view(h);
+    size_t met = 0;
+    bool right = true;
+    for (int32_t i = 0; i < list->n; i++) {
+        nlist_each e = nlist_of(list, i);
+        for (; nlist_next(&e); met++) {
+            int32_t const a = was[(size_t)i], b = was[(size_t)e.id];
+            bool const had = without == 0 || (a + b) % without != 0;
+            right = right && handover_holds(e.history, 4, had ? handover_mark(0, a, b) : 0);
+        }
+    }
+    CHECK(right && "bytes in a long row");
+    CHECK(met == entries);
+}
+
+} /* namespace */
+
+/* A row so long that its entries are found by the table, in another order than before. */
+static void test_long_rows()
+{
+    static const nlist_layout layouts[] = {NLIST_DYNAMIC, NLIST_COMPACT, NLIST_HYBRID};
+    int32_t const n = 400;
+    for (int k = 0; k < 6; k++) {
+        Handed h;
+        h.goes_back = false;
+        nlist_desc d = {};
+        d.radius = 1;
+        d.layout = layouts[k % 3];
+        d.width = 3;
+        d.history = 16;
+        d.half = k / 3;
+        d.grow = 1;
+        size_t const entries = d.half ? 1 : 2;
+        context = "long row, case " + std::to_string(k);
+        std::vector<int32_t> pair = star_of(n, 0, 3), new_id, was((size_t)n);
+        CHECK_RESULT(handed_build(&h, &d, pair.data(), (int64_t)pair.size() / 2, n), NLIST_OK);
+        handed_stamp(&h, 0);
+        for (int32_t i = 0; i < n; i++) new_id.push_back((i * 7 + 3) % n);
+        for (int32_t i = 0; i < n; i++) was[(size_t)new_id[(size_t)i]] = i;
+        CHECK_RESULT(handed_remap(&h, new_id.data(), n, -1), NLIST_OK);
+        check_star(&h, was, 3, entries * pair.size() / 2);
+        pair = star_of(n, new_id[0], 0);
+        CHECK_RESULT(handed_build(&h, &d, pair.data(), (int64_t)pair.size() / 2, n), NLIST_OK);
+        check_star(&h, was, 3, entries * pair.size() / 2);
+        CHECK(h.gpu.scratch[NLIST_I_TABLE].memory && "there is a table");
     }
 }

@@ -59,6 +59,7 @@ static const Test tests[] = {
     {"history", test_history},
     {"events", test_events},
     {"handover", test_handover},
+    {"long rows", test_long_rows},
     {"rows", test_rows},
     {"rows history", test_rows_history},
     {"rows reserved", test_rows_reserved},
