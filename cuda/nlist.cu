@@ -1492,7 +1492,7 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 /* A row with more entries in partner than this is long. If it changes its order, each of its new
    entries would walk the old row: the square of its length. So the old entries of long rows stand
    in a table, a hash table by row and partner: 8 bytes for each entry that partner has room for,
-   taken by nlist_cuda_check where it sees such a row. */
+   taken by nlist_cuda_check where it sees such a row, and by nlist_cuda_reserve. */
 #ifdef CUDA_EMU
 constexpr int32_t nlist_i_long = 6;
 #else
@@ -1607,6 +1607,53 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
                        old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
 
+/* New entries of a block whose guess was wrong. They are searched together at the end: one of them
+   among those that were right would keep its whole warp waiting. */
+struct nlist_i_misses {
+    enum { MOST = 1024 };
+    int32_t count;
+    int32_t row[MOST];
+    int64_t entry[MOST];
+};
+
+/* Copies the bytes of one new entry of row i, found in the old row. */
+__device__ __forceinline__ void nlist_i_carry_found(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t entry)
+{
+    const nlist_rows &rows = list.rows[to];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    bool const in_slot = entry < slots;
+    int32_t const id = in_slot ? rows.slot[entry] : rows.partner[entry - slots];
+    int64_t const k = in_slot      ? entry - (int64_t)i * rows.width
+                      : rows.start ? entry - rows.start[i]
+                                   : rows.width;
+    nlist_i_carry_entry(list, job, to, i, k, id, entry);
+}
+
+/* Notes a miss; one that has no room is searched at once. */
+__device__ __forceinline__ void nlist_i_miss(const nlist &list, const nlist_i_job &job, int to,
+                                             nlist_i_misses &misses, int32_t i, int64_t entry)
+{
+    int32_t const at = atomicAdd(&misses.count, 1);
+    if (at >= nlist_i_misses::MOST) nlist_i_carry_found(list, job, to, i, entry);
+    if (at >= nlist_i_misses::MOST) return;
+    misses.row[at] = i;
+    misses.entry[at] = entry;
+}
+
+/* Searches what was missed. The whole block calls it. */
+__device__ __forceinline__ void nlist_i_search_misses(const nlist &list, const nlist_i_job &job,
+                                                      int to, nlist_i_misses &misses)
+{
+    __syncthreads();
+    int32_t const count = misses.count < nlist_i_misses::MOST ? misses.count : nlist_i_misses::MOST;
+    for (int32_t k = (int32_t)threadIdx.x; k < count; k += nlist_i_block)
+        nlist_i_carry_found(list, job, to, misses.row[k], misses.entry[k]);
+    __syncthreads();
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+}
+
 /* A new entry, and where it was if its row has not changed. */
 struct nlist_i_guess {
     int64_t entry, at; /* at: an old entry, -1 = none */
@@ -1678,10 +1725,13 @@ __device__ __forceinline__ int32_t nlist_i_row_of_slot(const nlist_rows &rows, i
 __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device,
                                            __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
     int64_t const slots = (int64_t)rows.n * rows.width, thread = nlist_i_global_thread(),
                   all = nlist_i_all_threads();
     if (!nlist_i_fitted(list, job.facts, to)) return;
@@ -1701,50 +1751,35 @@ __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device 
             guess[u].at = (int64_t)guess[u].was * old_rows.width + k;
     }
     unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.slot, nullptr, 0);
-    for (int64_t entry = thread; others; entry += all, others >>= 1) {
-        if (!(others & 1)) continue;
-        int32_t const i = nlist_i_row_of_slot(rows, entry);
-        nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, rows.slot[entry],
-                            entry);
-    }
+    for (int64_t entry = thread; others; entry += all, others >>= 1)
+        if (others & 1)
+            nlist_i_miss(list, job, to, misses, nlist_i_row_of_slot(rows, entry), entry);
+    nlist_i_search_misses(list, job, to, misses);
 }
 
-/* Entries of the rest. Those of a row mostly follow one another: entry head + k was old head + k. */
-__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
+/* Guesses for entries e, e + all, ... of the rest. Those of a row mostly follow one another: entry
+   head + k was old head + k. own: their rows. */
+__device__ __forceinline__ void nlist_i_guess_rest(const nlist &list, const nlist_i_job &job,
+                                                   int to, int64_t e, int64_t entries, int64_t had,
+                                                   nlist_i_guess (&guess)[nlist_i_guesses],
+                                                   int32_t (&own)[nlist_i_guesses])
 {
-    const nlist &list = device.list;
-    if (nlist_i_skips(list, job.facts)) return;
-    int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
-                  had = nlist_i_rest_entries(&list, &old_rows, job.facts),
-                  slots = (int64_t)rows.n * rows.width,
+    int64_t const slots = (int64_t)rows.n * rows.width,
                   old_slots = (int64_t)old_rows.n * old_rows.width, all = nlist_i_all_threads();
-    if (!nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_guesses * all) {
-        nlist_i_guess guess[nlist_i_guesses];
-        int32_t own[nlist_i_guesses];
 #pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++) {
-            int64_t const at = e + u * all;
-            own[u] = at < entries ? rows.own[at] : -1;
-            guess[u] = {slots + at, -1, -1, at < entries ? rows.partner[at] : -1};
-        }
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int64_t const at = e + u * all;
+        own[u] = at < entries ? rows.own[at] : -1;
+        guess[u] = {slots + at, -1, -1, at < entries ? rows.partner[at] : -1};
+    }
 #pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++) {
-            int32_t const was = own[u] < 0 ? -1 : nlist_i_old_row(job, old_rows, own[u]),
-                          old_head = was >= 0 && old_rows.head ? old_rows.head[was] : -1;
-            int64_t const at = old_head + (e + u * all - (own[u] < 0 ? 0 : rows.head[own[u]]));
-            guess[u].was = was;
-            if (old_head >= 0 && at >= 0 && at < had) guess[u].at = old_slots + at;
-        }
-        unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.partner,
-                                                old_rows.own, old_slots);
-        for (int64_t at = e; others; at += all, others >>= 1)
-            if (others & 1)
-                nlist_i_carry_entry(list, job, to, rows.own[at], rows.width, rows.partner[at],
-                                    slots + at);
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int32_t const was = own[u] < 0 ? -1 : nlist_i_old_row(job, old_rows, own[u]),
+                      old_head = was >= 0 && old_rows.head ? old_rows.head[was] : -1;
+        int64_t const at = old_head + (e + u * all - (own[u] < 0 ? 0 : rows.head[own[u]]));
+        guess[u].was = was;
+        if (old_head >= 0 && at >= 0 && at < had) guess[u].at = old_slots + at;
     }
 }
 
@@ -1758,39 +1793,75 @@ __device__ void nlist_i_carry_long_row(const nlist &list, const nlist_i_job &job
 }
 
 /* In place: the slots of all such rows, found by the first entry of their rest. */
-__global__ void nlist_i_carry_long_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
+__device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const nlist_i_job &job,
+                                                        int to, int64_t entries, int64_t had)
 {
-    const nlist &list = device.list;
-    if (nlist_i_skips(list, job.facts)) return;
-    int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts), all = nlist_i_all_threads();
-    if (!nlist_i_fitted(list, job.facts, to)) return;
+    int64_t const all = nlist_i_all_threads();
     for (int64_t e = nlist_i_global_thread(); e < entries; e += all)
         if (rows.head[rows.own[e]] == e) nlist_i_carry_long_row(list, job, to, rows.own[e]);
-    if (job.facts->filled == 0) return;
-    int64_t const had = nlist_i_rest_entries(&list, &old_rows, job.facts);
     for (int64_t e = nlist_i_global_thread(); e < had; e += all) {
         int32_t const i = old_rows.own[e];
         if (old_rows.head[i] == e && rows.head[i] < 0) nlist_i_carry_long_row(list, job, to, i);
     }
 }
 
+/* Entries of the rest; a block takes nlist_i_guesses times its threads at a time. */
+__global__ void __launch_bounds__(nlist_i_block)
+    nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                              __grid_constant__ const nlist_i_job job)
+{
+    __shared__ nlist_i_misses misses;
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
+                  had = job.facts->filled == 0
+                            ? 0
+                            : nlist_i_rest_entries(&list, &old_rows, job.facts),
+                  all = nlist_i_all_threads();
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * nlist_i_block; first < entries;
+         first += nlist_i_guesses * all) {
+        nlist_i_guess guess[nlist_i_guesses];
+        int32_t own[nlist_i_guesses];
+        nlist_i_guess_rest(list, job, to, first + threadIdx.x, entries, had, guess, own);
+        unsigned const others =
+            nlist_i_carry_guessed(list, job, to, guess, old_rows.partner, old_rows.own,
+                                  (int64_t)old_rows.n * old_rows.width);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (others >> u & 1)
+                nlist_i_miss(list, job, to, misses, own[u], guess[u].entry);
+        __syncthreads();
+        bool const enough = misses.count >= nlist_i_block;
+        __syncthreads(); /* all have read it */
+        if (enough) nlist_i_search_misses(list, job, to, misses);
+    }
+    nlist_i_search_misses(list, job, to, misses);
+    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries, had);
+}
+
 /* COMPACT: nlist_i_row_lanes threads share a row. */
 __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
                                              __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
-    const nlist_rows &old_rows = list.rows[1 - to];
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
-    if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
-    int32_t const was = nlist_i_old_row(job, old_rows, (int32_t)i);
+    bool const exists = i < rows.n;
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    int32_t const was = exists ? nlist_i_old_row(job, old_rows, (int32_t)i) : -1;
     bool const had = was >= 0 && old_rows.start;
-    int64_t const begin = rows.start[i], end = rows.start[i + 1],
+    int64_t const begin = exists ? rows.start[i] : 0, end = exists ? rows.start[i + 1] : 0,
                   old_begin = had ? old_rows.start[was] : 0,
                   old_end = had ? old_rows.start[was + 1] : 0;
     for (int64_t e = begin + threadIdx.x % nlist_i_row_lanes; e < end;
@@ -1804,10 +1875,9 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
         }
         unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.partner, nullptr, 0);
         for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
-            if (others & 1)
-                nlist_i_carry_entry(list, job, to, (int32_t)i, entry - begin, rows.partner[entry],
-                                    entry);
+            if (others & 1) nlist_i_miss(list, job, to, misses, (int32_t)i, entry);
     }
+    nlist_i_search_misses(list, job, to, misses);
 }
 
 /* Fills the table, if there is one. */
@@ -1838,9 +1908,6 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
                                 nlist_i_carry_rest_kernel, gpu->device, job);
-    if (result == NLIST_OK && nlist_i_has_rest(desc) && stay)
-        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
-                                nlist_i_carry_long_kernel, gpu->device, job);
     return result;
 }
 
@@ -1982,21 +2049,21 @@ __global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
        history       b  c  0         stays
 
    Rows with a rest, in the old list or the new, have been carried to the work space before
-   (nlist_i_carry_long_kernel), and are copied from there, as all rows are in a remap. One kernel
+   (nlist_i_carry_long_rows), and are copied from there, as all rows are in a remap. One kernel
    does all this and then swaps, so that a build that fails before it has changed nothing.
 
    A block takes a tile of rows. Its threads compare the slots, four at a time, and note the rows
    that changed; then a thread moves one slot of these.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int nlist_i_tile = 4096, nlist_i_tile_loads = nlist_i_tile / (4 * nlist_i_block),
+constexpr int nlist_i_tile = 16384, nlist_i_tile_most = 4096, nlist_i_tile_loads = 4,
               nlist_i_moves = 4, nlist_i_move_slots = nlist_i_moves * nlist_i_block;
 
 /* Rows that changed, by number in the tile; -1 - r: row r comes from the work space. */
 struct nlist_i_changes {
     int32_t count;
-    int16_t row[nlist_i_tile];
-    uint32_t changed[nlist_i_tile / 32], spare[nlist_i_tile / 32]; /* a bit per row */
+    int16_t row[nlist_i_tile_most];
+    uint32_t changed[nlist_i_tile_most / 32], spare[nlist_i_tile_most / 32]; /* a bit per row */
 };
 
 /* The old and the new slots of a tile. */
@@ -2021,8 +2088,9 @@ struct nlist_i_tile_rows {
         if (!same || has_rest) atomicOr(&changes.changed[r / 32], 1u << r % 32);
         if (has_rest) atomicOr(&changes.spare[r / 32], 1u << r % 32);
     }
-    /* Four slots at a time, with all loads on their way at once. */
-    __device__ void compare_fours(nlist_i_changes &changes) const
+    /* Four slots at a time, from slot `begin` of the tile on, with all loads on their way at
+       once. */
+    __device__ void compare_fours(nlist_i_changes &changes, int32_t begin) const
     {
         int32_t const slots = count * rows.width;
         const int32_t *const now = rows.slot + first * rows.width,
@@ -2031,14 +2099,14 @@ struct nlist_i_tile_rows {
         int4 four[nlist_i_tile_loads], was[nlist_i_tile_loads];
 #pragma unroll
         for (int u = 0; u < nlist_i_tile_loads; u++) {
-            int32_t const at = 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
             four[u] = was[u] = nothing;
             if (at < slots) four[u] = *reinterpret_cast<const int4 *>(now + at);
             if (at < slots && !none) was[u] = *reinterpret_cast<const int4 *>(had + at);
         }
 #pragma unroll
         for (int u = 0; u < nlist_i_tile_loads; u++) {
-            int32_t const at = 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
             int32_t const a[4] = {four[u].x, four[u].y, four[u].z, four[u].w},
                           b[4] = {was[u].x, was[u].y, was[u].z, was[u].w};
             if (at < slots) note<4>(changes, at, a, b);
@@ -2046,11 +2114,13 @@ struct nlist_i_tile_rows {
     }
     __device__ void compare(nlist_i_changes &changes) const
     {
+        int32_t const slots = count * rows.width;
         if (rows.width % 4 == 0) {
-            compare_fours(changes);
+            for (int32_t at = 0; at < slots; at += 4 * nlist_i_tile_loads * nlist_i_block)
+                compare_fours(changes, at);
             return;
         }
-        for (int32_t at = (int32_t)threadIdx.x; at < count * rows.width; at += nlist_i_block) {
+        for (int32_t at = (int32_t)threadIdx.x; at < slots; at += nlist_i_block) {
             int64_t const entry = first * rows.width + at;
             int32_t const a[1] = {rows.slot[entry]}, b[1] = {none ? -1 : old_rows.slot[entry]};
             note<1>(changes, at, a, b);
@@ -2075,7 +2145,7 @@ __device__ __forceinline__ void nlist_i_find_changes(const nlist_i_tile_rows &ti
                                                      nlist_i_changes &changes)
 {
     int32_t const thread = (int32_t)threadIdx.x;
-    for (int32_t k = thread; k < nlist_i_tile / 32; k += nlist_i_block)
+    for (int32_t k = thread; k < nlist_i_tile_most / 32; k += nlist_i_block)
         changes.changed[k] = changes.spare[k] = all ? ~0u : 0;
     if (thread == 0) changes.count = 0;
     __syncthreads();
@@ -2145,11 +2215,11 @@ __device__ __forceinline__ void nlist_i_move_tile(const nlist_i_tile_rows &tile,
 /* Rows of a tile. */
 __host__ __device__ __forceinline__ int32_t nlist_i_tile_height(int32_t width)
 {
-    return nlist_i_tile / width;
+    return nlist_i_tile / width < nlist_i_tile_most ? nlist_i_tile / width : nlist_i_tile_most;
 }
 
 /* A block per tile moves what changed; the last block swaps. */
-__global__ void __launch_bounds__(nlist_i_block)
+__global__ void __launch_bounds__(nlist_i_block, 4)
     nlist_i_settle_kernel(__grid_constant__ const nlist_device device,
                           __grid_constant__ const nlist_i_job job)
 {
@@ -2292,13 +2362,31 @@ int64_t nlist_i_table_entries(const nlist *list)
     return alone && most <= NLIST_I_INT_MAX ? most : 0;
 }
 
-/* The table for a build: if there is memory for it. */
+/* True if the last check saw a long row. */
+bool nlist_i_saw_long(const nlist *list)
+{
+    int32_t const a = list->rows[0].width, b = list->rows[1].width;
+    return list->needed_width - (a < b ? a : b) > nlist_i_long;
+}
+
+/* The table for a build: if it pays, and if there is memory for it. */
 void nlist_i_set_table(nlist_cuda *gpu, nlist_i_job *job)
 {
     int64_t const entries = nlist_i_table_entries(&gpu->device.list);
-    bool const has = entries > 0 && gpu->scratch[NLIST_I_TABLE].bytes / 8 >= (size_t)entries;
+    bool const has = entries > 0 && nlist_i_saw_long(&gpu->device.list) &&
+                     gpu->scratch[NLIST_I_TABLE].bytes / 8 >= (size_t)entries;
     job->table = has ? nlist_i_scratch<int32_t>(gpu, NLIST_I_TABLE) : nullptr;
     job->places = has ? 2 * entries : 0;
+}
+
+/* Memory for the table in a reserve, or where there are long rows. Builds can do without. */
+void nlist_i_take_table(nlist_cuda *gpu, cudaStream_t stream)
+{
+    const nlist *list = &gpu->device.list;
+    int64_t const entries = nlist_i_table_entries(list);
+    if (entries > 0 && (list->exact || nlist_i_saw_long(list)))
+        (void)nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TABLE], 2 * entries, sizeof(int32_t),
+                                stream);
 }
 
 /* Takes memory, and launches the kernels before the search. */
@@ -2960,6 +3048,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
+    if (result == NLIST_OK) nlist_i_take_table(gpu, stream);
     list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
@@ -3068,16 +3157,6 @@ nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     if (!nlist_i_periods_fit(list, (nlist_real)largest)) return NLIST_BAD_PERIOD;
     if (facts.overflow) return NLIST_SUM_OVERFLOW;
     return left_out ? NLIST_NOT_FINITE : NLIST_OK; /* asked for, so it hides nothing else */
-}
-
-/* Memory for the table of long rows, if there are such rows. Builds can do without. */
-void nlist_i_take_table(nlist_cuda *gpu, cudaStream_t stream)
-{
-    const nlist *list = &gpu->device.list;
-    int64_t const entries = nlist_i_table_entries(list);
-    if (entries > 0 && list->needed_width - list->rows[0].width > nlist_i_long)
-        (void)nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TABLE], 2 * entries, sizeof(int32_t),
-                                stream);
 }
 
 } /* namespace */
