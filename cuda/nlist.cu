@@ -1610,7 +1610,7 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
 /* New entries of a block whose guess was wrong. They are searched together at the end: one of them
    among those that were right would keep its whole warp waiting. */
 struct nlist_i_misses {
-    enum { MOST = 1024 };
+    enum { MOST = 5 * nlist_i_block };
     int32_t count;
     int32_t row[MOST];
     int64_t entry[MOST];
@@ -1630,15 +1630,14 @@ __device__ __forceinline__ void nlist_i_carry_found(const nlist &list, const nli
     nlist_i_carry_entry(list, job, to, i, k, id, entry);
 }
 
-/* Notes a miss; one that has no room is searched at once. */
-__device__ __forceinline__ void nlist_i_miss(const nlist &list, const nlist_i_job &job, int to,
-                                             nlist_i_misses &misses, int32_t i, int64_t entry)
+/* Notes a miss; false: there is no room. */
+__device__ __forceinline__ bool nlist_i_miss(nlist_i_misses &misses, int32_t i, int64_t entry)
 {
     int32_t const at = atomicAdd(&misses.count, 1);
-    if (at >= nlist_i_misses::MOST) nlist_i_carry_found(list, job, to, i, entry);
-    if (at >= nlist_i_misses::MOST) return;
+    if (at >= nlist_i_misses::MOST) return false;
     misses.row[at] = i;
     misses.entry[at] = entry;
+    return true;
 }
 
 /* Searches what was missed. The whole block calls it. */
@@ -1678,7 +1677,8 @@ __device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_
 constexpr int nlist_i_guesses = 4;
 
 __device__ __forceinline__ unsigned nlist_i_carry_guessed(
-    const nlist &list, const nlist_i_job &job, int to, const nlist_i_guess (&guess)[nlist_i_guesses],
+    const nlist &list, const nlist_i_job &job, int to,
+    const nlist_i_guess (&guess)[nlist_i_guesses],
     const int32_t *ids, const int32_t *owners, int64_t first)
 {
     const unsigned char *const from = list.rows[1 - to].history;
@@ -1753,7 +1753,7 @@ __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device 
     unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.slot, nullptr, 0);
     for (int64_t entry = thread; others; entry += all, others >>= 1)
         if (others & 1)
-            nlist_i_miss(list, job, to, misses, nlist_i_row_of_slot(rows, entry), entry);
+            (void)nlist_i_miss(misses, nlist_i_row_of_slot(rows, entry), entry);
     nlist_i_search_misses(list, job, to, misses);
 }
 
@@ -1834,14 +1834,13 @@ __global__ void __launch_bounds__(nlist_i_block)
                                   (int64_t)old_rows.n * old_rows.width);
 #pragma unroll
         for (int u = 0; u < nlist_i_guesses; u++)
-            if (others >> u & 1)
-                nlist_i_miss(list, job, to, misses, own[u], guess[u].entry);
+            if (others >> u & 1) (void)nlist_i_miss(misses, own[u], guess[u].entry);
         __syncthreads();
-        bool const enough = misses.count >= nlist_i_block;
+        bool const last = first + nlist_i_guesses * all >= entries,
+                   enough = last || misses.count >= nlist_i_block;
         __syncthreads(); /* all have read it */
         if (enough) nlist_i_search_misses(list, job, to, misses);
     }
-    nlist_i_search_misses(list, job, to, misses);
     if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries, had);
 }
 
@@ -1875,7 +1874,8 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
         }
         unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.partner, nullptr, 0);
         for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
-            if (others & 1) nlist_i_miss(list, job, to, misses, (int32_t)i, entry);
+            if (others & 1 && !nlist_i_miss(misses, (int32_t)i, entry))
+                nlist_i_carry_found(list, job, to, (int32_t)i, entry);
     }
     nlist_i_search_misses(list, job, to, misses);
 }
@@ -2083,8 +2083,10 @@ struct nlist_i_tile_rows {
         for (int k = 0; k < Slots; k++) same = same && now[k] == had[k];
         int32_t const r = at / rows.width;
         bool const last = (at + Slots) % rows.width == 0;
-        bool const has_rest = last && rows.head && ((now[Slots - 1] >= 0 && rows.head[first + r] >= 0) ||
-                                                    (had[Slots - 1] >= 0 && old_rows.head[first + r] >= 0));
+        bool const has = last && rows.head && now[Slots - 1] >= 0 && rows.head[first + r] >= 0,
+                   had_one = last && rows.head && had[Slots - 1] >= 0 &&
+                             old_rows.head[first + r] >= 0,
+                   has_rest = has || had_one;
         if (!same || has_rest) atomicOr(&changes.changed[r / 32], 1u << r % 32);
         if (has_rest) atomicOr(&changes.spare[r / 32], 1u << r % 32);
     }
@@ -2126,16 +2128,16 @@ struct nlist_i_tile_rows {
             note<1>(changes, at, a, b);
         }
     }
-    /* Where the partner in a slot was in the old row: the same slot, or those after it, or those
-       before. -1 = nowhere. */
-    __device__ int64_t old_slot(int64_t entry, int32_t k, int32_t id) const
+    /* Where the partner in slot k of a row was in the old row: there, or after it, or before. -1 =
+       nowhere. slot: of the tile, as the result. */
+    __device__ int32_t old_slot(int32_t slot, int32_t k, int32_t id) const
     {
-        const int32_t *const had = old_rows.slot + (entry - k);
+        const int32_t *const had = old_rows.slot + (first * rows.width + slot - k);
         if (none) return -1;
         for (int32_t at = k; at < rows.width && had[at] >= 0; at++)
-            if (had[at] == id) return entry - k + at;
+            if (had[at] == id) return slot - k + at;
         for (int32_t at = 0; at < k && had[at] >= 0; at++)
-            if (had[at] == id) return entry - k + at;
+            if (had[at] == id) return slot - k + at;
         return -1;
     }
 };
@@ -2168,32 +2170,37 @@ __device__ __forceinline__ void nlist_i_move_rows(const nlist_i_tile_rows &tile,
 {
     int32_t const width = tile.rows.width, left = changes.count - begin;
     int32_t const slots = width * (int32_t)nlist_i_least(left, nlist_i_move_slots / width);
-    unsigned char *const history = tile.rows.history, *to[nlist_i_moves];
-    const unsigned char *from[nlist_i_moves];
+    unsigned char *const history = tile.rows.history + tile.first * width * bytes;
+    const unsigned char *const apart = spare + tile.first * width * bytes;
+    int32_t to[nlist_i_moves], from[nlist_i_moves]; /* slots of the tile; -1: none */
+    unsigned moved = 0;                             /* bits: from the work space */
 #pragma unroll
     for (int u = 0; u < nlist_i_moves; u++) {
         int32_t const at = (int32_t)threadIdx.x + u * nlist_i_block;
-        to[u] = nullptr;
-        from[u] = nullptr;
+        to[u] = from[u] = -1;
         if (at >= slots) continue;
-        int32_t const r = changes.row[begin + at / width], k = at % width;
-        int64_t const entry = (tile.first + (r < 0 ? -1 - r : r)) * width + k;
-        int32_t const id = tile.rows.slot[entry];
-        int64_t const old = id < 0 || r < 0 ? -1 : tile.old_slot(entry, k, id);
-        if (id < 0 || old == entry) continue;
-        to[u] = history + entry * bytes;
-        if (r < 0) from[u] = spare + entry * bytes;
-        else if (old >= 0) from[u] = history + old * bytes;
+        int32_t const r = changes.row[begin + at / width], k = at % width,
+                      slot = (r < 0 ? -1 - r : r) * width + k,
+                      id = tile.rows.slot[tile.first * width + slot];
+        int32_t const old = id < 0 || r < 0 ? -1 : tile.old_slot(slot, k, id);
+        if (id < 0 || old == slot) continue;
+        to[u] = slot;
+        from[u] = r < 0 ? slot : old;
+        if (r < 0) moved |= 1u << u;
     }
     for (int32_t b = 0; b < bytes; b += (int32_t)sizeof(Word)) {
         Word word[nlist_i_moves];
 #pragma unroll
-        for (int u = 0; u < nlist_i_moves; u++)
-            word[u] = from[u] ? *reinterpret_cast<const Word *>(from[u] + b) : Word();
+        for (int u = 0; u < nlist_i_moves; u++) {
+            const unsigned char *const at = (moved >> u & 1 ? apart : history) +
+                                            (int64_t)from[u] * bytes + b;
+            word[u] = from[u] >= 0 ? *reinterpret_cast<const Word *>(at) : Word();
+        }
         __syncthreads();
 #pragma unroll
         for (int u = 0; u < nlist_i_moves; u++)
-            if (to[u]) *reinterpret_cast<Word *>(to[u] + b) = word[u];
+            if (to[u] >= 0)
+                *reinterpret_cast<Word *>(history + (int64_t)to[u] * bytes + b) = word[u];
     }
 }
 

@@ -123,8 +123,8 @@ static int less(void)
 #endif
 }
 
-/* So many particles and steps. every: handover.every; rare: handover.rare in a smaller run. all: 0 =
-   of the four cases of a layout, two. */
+/* So many particles and steps. every: handover.every; rare: handover.rare in a smaller run. all:
+   0 = of the four cases of a layout, two. */
 static void run(int32_t n, int depth, int64_t every, int64_t rare, int all)
 {
     int64_t steps = 0;
