@@ -1659,6 +1659,14 @@ struct nlist_i_guess {
     int32_t was, id;   /* was: the old row */
 };
 
+/* True if two entries of the new and the old list are of the same image. */
+__device__ __forceinline__ bool nlist_i_same_shift(const nlist &list, int to, int64_t entry,
+                                                   int64_t old)
+{
+    const int32_t *const had = list.rows[1 - to].shift, *const shifts = list.rows[to].shift;
+    return !had || !shifts || nlist_i_same_image(had + 3 * old, shifts + 3 * entry);
+}
+
 /* True if the guess is right. there, owner: the partner and the row of the old entry. */
 __device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_i_job &job, int to,
                                                  const nlist_i_guess &guess, int32_t there,
@@ -1666,27 +1674,60 @@ __device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_
 {
     if (guess.at < 0 || there < 0 || owner != guess.was) return false;
     if ((job.new_of && !list.keys ? job.new_of[there] : there) != guess.id) return false;
-    const int32_t *const had = list.rows[1 - to].shift, *const shifts = list.rows[to].shift;
-    return !had || !shifts || nlist_i_same_image(had + 3 * guess.at, shifts + 3 * guess.entry);
+    return nlist_i_same_shift(list, to, guess.entry, guess.at);
+}
+
+/* Entries that one thread guesses; and so many wrong ones in a warp are searched later. */
+#ifdef CUDA_EMU
+constexpr int nlist_i_guesses = 4, nlist_i_few = 2;
+#else
+constexpr int nlist_i_guesses = 4, nlist_i_few = 16;
+#endif
+
+/* Rows whose chains are in no order: those that are wrong walk the old chain, all at a time, for
+   some steps. */
+__device__ __forceinline__ void nlist_i_walk_chains(const nlist &list, const nlist_i_job &job,
+                                                    int to,
+                                                    nlist_i_guess (&guess)[nlist_i_guesses],
+                                                    bool (&right)[nlist_i_guesses])
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width;
+    int32_t at[nlist_i_guesses];
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++)
+        at[u] = !right[u] && guess[u].was >= 0 && old_rows.head ? old_rows.head[guess[u].was] : -1;
+    for (int step = 0; step < 4; step++) {
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++) {
+            if (at[u] < 0) continue;
+            int32_t const next = old_rows.link[at[u]], id = nlist_i_named(job, old_rows, at[u]);
+            if (id == guess[u].id && nlist_i_same_shift(list, to, guess[u].entry, slots + at[u])) {
+                guess[u].at = slots + at[u];
+                right[u] = true;
+            }
+            at[u] = right[u] ? -1 : next;
+        }
+    }
 }
 
 /* Copies the bytes of those whose guess is right, and returns the others: bit u for guess[u]. All
    loads are on their way at the same time, those of 16 bytes before it is known whether they are
    the right ones. ids, owners: partners and rows of the old entries from `first` on; owners NULL:
-   known. */
-constexpr int nlist_i_guesses = 4;
-
+   known. Chains: entries of the rest; the whole warp calls it. */
+template <bool Chains>
 __device__ __forceinline__ unsigned nlist_i_carry_guessed(
-    const nlist &list, const nlist_i_job &job, int to,
-    const nlist_i_guess (&guess)[nlist_i_guesses],
+    const nlist &list, const nlist_i_job &job, int to, nlist_i_guess (&guess)[nlist_i_guesses],
     const int32_t *ids, const int32_t *owners, int64_t first)
 {
     const unsigned char *const from = list.rows[1 - to].history;
     unsigned char *const carried = nlist_i_carried(list.rows[to], job);
     int32_t const bytes = list.desc.history;
     int32_t there[nlist_i_guesses], owner[nlist_i_guesses];
+    bool right[nlist_i_guesses];
     uint4 kept[nlist_i_guesses];
     unsigned others = 0;
+    int wrong = 0;
 #pragma unroll
     for (int u = 0; u < nlist_i_guesses; u++) {
         bool const has = guess[u].at >= 0;
@@ -1696,9 +1737,21 @@ __device__ __forceinline__ unsigned nlist_i_carry_guessed(
     }
 #pragma unroll
     for (int u = 0; u < nlist_i_guesses; u++) {
+        right[u] = guess[u].id < 0 ||
+                   nlist_i_is_right(list, job, to, guess[u], there[u], owner[u]);
+        if (Chains) wrong += __popc(__ballot_sync(0xFFFFFFFFu, !right[u]));
+    }
+    if (Chains && wrong > nlist_i_few) {
+        nlist_i_walk_chains(list, job, to, guess, right);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (right[u] && guess[u].id >= 0 && bytes == 16)
+                kept[u] = reinterpret_cast<const uint4 *>(from)[guess[u].at];
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
         if (guess[u].id < 0) continue;
-        bool const right = nlist_i_is_right(list, job, to, guess[u], there[u], owner[u]);
-        if (!right) others |= 1u << u;
+        if (!right[u]) others |= 1u << u;
         else if (bytes == 16) reinterpret_cast<uint4 *>(carried)[guess[u].entry] = kept[u];
         else
             nlist_i_copy_bytes(carried + guess[u].entry * bytes, from + guess[u].at * bytes, bytes);
@@ -1750,7 +1803,8 @@ __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device 
         if (guess[u].was >= 0 && k < old_rows.width)
             guess[u].at = (int64_t)guess[u].was * old_rows.width + k;
     }
-    unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.slot, nullptr, 0);
+    unsigned others =
+        nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.slot, nullptr, 0);
     for (int64_t entry = thread; others; entry += all, others >>= 1)
         if (others & 1)
             (void)nlist_i_miss(misses, nlist_i_row_of_slot(rows, entry), entry);
@@ -1830,8 +1884,8 @@ __global__ void __launch_bounds__(nlist_i_block)
         int32_t own[nlist_i_guesses];
         nlist_i_guess_rest(list, job, to, first + threadIdx.x, entries, had, guess, own);
         unsigned const others =
-            nlist_i_carry_guessed(list, job, to, guess, old_rows.partner, old_rows.own,
-                                  (int64_t)old_rows.n * old_rows.width);
+            nlist_i_carry_guessed<true>(list, job, to, guess, old_rows.partner, old_rows.own,
+                                        (int64_t)old_rows.n * old_rows.width);
 #pragma unroll
         for (int u = 0; u < nlist_i_guesses; u++)
             if (others >> u & 1) (void)nlist_i_miss(misses, own[u], guess[u].entry);
@@ -1872,7 +1926,8 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
             guess[u] = {entry, entry < end && at < old_end ? at : -1, was,
                         entry < end ? rows.partner[entry] : -1};
         }
-        unsigned others = nlist_i_carry_guessed(list, job, to, guess, old_rows.partner, nullptr, 0);
+        unsigned others =
+            nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.partner, nullptr, 0);
         for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
             if (others & 1 && !nlist_i_miss(misses, (int32_t)i, entry))
                 nlist_i_carry_found(list, job, to, (int32_t)i, entry);
