@@ -146,7 +146,7 @@
             desc.contacts). After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
             particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a
-            grid.
+            grid; with history, 8 an entry that has no slot, where a row is long.
    Threads  There is no global state. Any number of threads may read one list; one at a time may
             build it. One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in the calling thread.
@@ -737,7 +737,8 @@ typedef struct nlist_rows {
                                it is a ghost); a pair is in the row of the lower uid. Else NULL: ids
                                decide */
     nlist_real *reference;  /* desc.skin: [list.n * dim] positions at the build; else NULL */
-    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
+    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL (CUDA:
+                               both generations can have the same array) */
     int32_t *shift;         /* [n * width + capacity] x 3, by entry, with desc.shifts, or NULL */
     nlist_real *distance;   /* [n * width + capacity] by entry, with desc.distances, or NULL */
     nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
@@ -5848,6 +5849,7 @@ typedef struct nlist_cuda_facts {
     int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
     int32_t bad_starts;         /* 1: starts are not in order */
     int32_t rows_cut;           /* as list.rows_cut */
+    int32_t blocks_done;        /* of the kernel that ends a build; else 0 */
 } nlist_cuda_facts;
 
 enum { NLIST_CUDA_SCRATCH = 16 };

@@ -17,10 +17,10 @@
        events        count, scan, write: contacts that began or persist; then those that ended
        swap          if all has fitted, the new rows become the list. This is decided on the device:
                      `current` and the other values that only the device knows are the facts
-                     (nlist_cuda_facts)
+                     (nlist_cuda_facts). Where history stays in place, it is moved here (>>in-place)
 
-   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, build, sources,
-   skin, remap, process, reserve, transfer. */
+   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, in-place, build,
+   sources, skin, remap, process, reserve, transfer. */
 
 #ifndef NLIST_H
 #error "cuda/nlist.cu is a part of nlist.h: include that"
@@ -33,6 +33,7 @@
 
 #include <climits>
 #include <cstring>
+#include <utility>
 
 namespace {
 
@@ -50,6 +51,7 @@ enum {
     NLIST_I_OLD_OF,  /* remap: old ids of new particles */
     NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
     NLIST_I_WORDS,   /* grids: the partners found by a first pass, as bits */
+    NLIST_I_TABLE,   /* carry: the old entries of long rows */
     NLIST_I_PART_SCRATCH /* the first of those of a part */
 };
 
@@ -233,6 +235,41 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_
            !rows->state == !nlist_i_has_states(desc);
 }
 
+/* True if rows of this size keep their history in place (>>in-place): where slots are most of the
+   list. Bytes of ended contacts are overwritten there, so events need two arrays. */
+bool nlist_i_wants_in_place(const nlist *list, const nlist_rows *rows)
+{
+    const nlist_desc *desc = &list->desc;
+    return desc->history > 0 && rows->slot && !desc->events && !desc->shifts && !list->keys &&
+           2 * rows->capacity <= (int64_t)rows->n * rows->width;
+}
+
+/* True if both generations have one array of history. */
+bool nlist_i_is_in_place(const nlist *list)
+{
+    return list->rows[0].history && list->rows[0].history == list->rows[1].history;
+}
+
+/* The array of history that generation g does not use. */
+nlist_block *nlist_i_spare_history(nlist *list, int32_t g)
+{
+    nlist_block *const own = &list->block[NLIST_I_HISTORY],
+                *const other = own + NLIST_I_GENERATION;
+    return own->memory == list->rows[g].history ? other : own;
+}
+
+/* Two generations of one shape share the history of generation g, or not, as the desc asks. */
+void nlist_i_share_history(nlist *list, int32_t g)
+{
+    nlist_rows *const rows = &list->rows[g], *const next = &list->rows[1 - g];
+    bool const alike = rows->n == next->n && rows->width == next->width &&
+                       rows->capacity == next->capacity;
+    if (!rows->history || !next->history) return;
+    next->history = alike && nlist_i_wants_in_place(list, rows)
+                        ? rows->history
+                        : static_cast<unsigned char *>(nlist_i_spare_history(list, g)->memory);
+}
+
 /* Gives generation g the arrays and sizes that the desc asks for; their content is lost. */
 nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_count,
                                       int64_t capacity, bool uids, cudaStream_t stream)
@@ -242,6 +279,9 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
     nlist_block *const block = list->block + g * NLIST_I_GENERATION;
     nlist_result result = NLIST_OK;
     memset(&list->rows[g], 0, sizeof list->rows[g]);
+    if (list->rows[1 - g].history && list->rows[1 - g].history == block[NLIST_I_HISTORY].memory)
+        std::swap(block[NLIST_I_HISTORY],
+                  list->block[(1 - g) * NLIST_I_GENERATION + NLIST_I_HISTORY]);
     for (int b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_cuda_grow(gpu, &block[b], sizes.count[b], sizes.size[b], stream);
     if (result != NLIST_OK) return result;
@@ -269,7 +309,10 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, int32_t row_count, bool u
             return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, row_count, capacity, uids, stream);
     }
-    if (fits[0] && fits[1]) return NLIST_OK;
+    nlist *list = &gpu->device.list;
+    if (fits[0] && fits[1] &&
+        nlist_i_is_in_place(list) == nlist_i_wants_in_place(list, &list->rows[0]))
+        return NLIST_OK;
     nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
         if (!fits[g] && (facts.filled == 0 || g != facts.current)) {
@@ -277,6 +320,7 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, int32_t row_count, bool u
             if (result == NLIST_OK && facts.filled == 0)
                 result = nlist_i_clear_rows(gpu, g, stream);
         }
+    if (result == NLIST_OK) nlist_i_share_history(list, facts.current);
     return result;
 }
 
@@ -396,6 +440,9 @@ struct nlist_i_job {
     const int32_t *old_of, *new_of; /* a remap, else NULL */
     bool uids;                      /* particles have uids beside their ids */
     bool pairs;                     /* the caller's pairs, else positions or a remap */
+    unsigned char *spare;           /* history in place: the array that is work space, else NULL */
+    int32_t *table;                 /* [places] old entries of long rows (>>carry), else NULL */
+    int64_t places;
 };
 
 /* The number of this thread in the grid. */
@@ -1443,86 +1490,477 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 }
 #endif
 
-/* Copies the bytes of one new entry, entry k of row i. If it was entry k of the old row, it is
+/* A row with more entries in partner than this is long. If it changes its order, each of its new
+   entries would walk the old row: the square of its length. So the old entries of long rows stand
+   in a table, a hash table by row and partner: 8 bytes for each entry that partner has room for,
+   taken by nlist_cuda_check where it sees such a row, and by nlist_cuda_reserve. */
+#ifdef CUDA_EMU
+constexpr int32_t nlist_i_long = 6;
+#else
+constexpr int32_t nlist_i_long = 64;
+#endif
+
+/* Where the carry writes: the new generation's history, or the work space (>>in-place). */
+__device__ __forceinline__ unsigned char *nlist_i_carried(const nlist_rows &rows,
+                                                          const nlist_i_job &job)
+{
+    return job.spare ? job.spare : rows.history;
+}
+
+/* The place in the table where the search for a partner of an old row begins. */
+__device__ __forceinline__ int64_t nlist_i_place(const nlist_i_job &job, int32_t was, int32_t id)
+{
+    uint32_t x = (uint32_t)id * 0x9E3779B9u ^ (uint32_t)was * 0x85EBCA6Bu;
+    x = (x ^ x >> 15) * 0x2C1B3C6Du;
+    return (int64_t)((uint64_t)(x ^ x >> 13) * (uint64_t)job.places >> 32);
+}
+
+/* The partner of entry e of partner in the old list, by its new id; -1 = it is gone. */
+__device__ __forceinline__ int32_t nlist_i_named(const nlist_i_job &job, const nlist_rows &old_rows,
+                                                 int64_t e)
+{
+    int32_t const id = old_rows.partner[e];
+    return job.new_of ? job.new_of[id] : id;
+}
+
+/* True if the old row has so many entries in partner that the table has them. */
+__device__ __forceinline__ bool nlist_i_is_long(const nlist_rows &old_rows, int32_t was)
+{
+    return was >= 0 && old_rows.partner && old_rows.count[was] - old_rows.width > nlist_i_long;
+}
+
+/* The table gets entry e of a long old row. */
+__device__ __forceinline__ void nlist_i_enter(const nlist_i_job &job, const nlist_rows &old_rows,
+                                              int32_t was, int64_t e)
+{
+    int32_t const id = nlist_i_named(job, old_rows, e);
+    if (id < 0) return;
+    int64_t at = nlist_i_place(job, was, id);
+    while (atomicCAS(&job.table[at], -1, (int32_t)e) != -1) at = at + 1 < job.places ? at + 1 : 0;
+}
+
+/* The old entry of a partner of a long old row, -1 = none: in a slot, or by the table. */
+__device__ __forceinline__ int64_t nlist_i_look_up(const nlist_i_job &job,
+                                                   const nlist_rows &old_rows, int32_t was,
+                                                   int32_t id)
+{
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width, row = (int64_t)was * old_rows.width;
+    for (int32_t k = 0; k < old_rows.width; k++) {
+        int32_t const there = old_rows.slot[row + k];
+        if (there >= 0 && (job.new_of ? job.new_of[there] : there) == id) return row + k;
+    }
+    for (int64_t at = nlist_i_place(job, was, id);; at = at + 1 < job.places ? at + 1 : 0) {
+        int64_t const e = job.table[at];
+        if (e < 0) return -1;
+        bool const own = old_rows.own ? old_rows.own[e] == was
+                                      : e >= old_rows.start[was] && e < old_rows.start[was + 1];
+        if (own && nlist_i_named(job, old_rows, e) == id) return slots + e;
+    }
+}
+
+/* The table of a build: a thread per old entry, or nlist_i_row_lanes per old row of COMPACT. */
+__global__ void nlist_i_enter_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts) || job.facts->filled == 0) return;
+    const nlist_rows &old_rows = list.rows[1 - nlist_i_to(list)];
+    int64_t const had = old_rows.own ? nlist_i_rest_entries(&list, &old_rows, job.facts) : 0,
+                  lanes = old_rows.start ? (int64_t)old_rows.n * nlist_i_row_lanes : 0;
+    for (int64_t e = nlist_i_global_thread(); e < had; e += nlist_i_all_threads())
+        if (nlist_i_is_long(old_rows, old_rows.own[e]))
+            nlist_i_enter(job, old_rows, old_rows.own[e], e);
+    for (int64_t t = nlist_i_global_thread(); t < lanes; t += nlist_i_all_threads()) {
+        int32_t const i = (int32_t)(t / nlist_i_row_lanes);
+        if (!nlist_i_is_long(old_rows, i)) continue;
+        for (int64_t e = old_rows.start[i] + t % nlist_i_row_lanes; e < old_rows.start[i + 1];
+             e += nlist_i_row_lanes)
+            nlist_i_enter(job, old_rows, i, e);
+    }
+}
+
+/* The old entry of a new one, entry k of row i, -1 = none. If it was entry k of the old row, it is
    found at once. */
+__device__ __forceinline__ int64_t nlist_i_find_old(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t k, int32_t id,
+                                                    int64_t entry)
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int32_t const was = job.facts->filled == 0 ? -1 : job.new_of ? job.old_of[i] : i;
+    if (job.table && was < old_rows.n && nlist_i_is_long(old_rows, was))
+        return nlist_i_look_up(job, old_rows, was, id);
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, 0, was, job.new_of, list.keys);
+    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
+    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
+    const int32_t *const shifts = list.rows[to].shift;
+    return nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
+}
+
+/* Copies the bytes of one new entry, entry k of row i. */
 __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job,
                                                     int to, int32_t i, int64_t k, int32_t id,
                                                     int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
-    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1
-                                                   : job.new_of           ? job.old_of[i]
-                                                                          : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
-    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
-    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
-    const int32_t *const shifts = list.rows[to].shift;
-    int64_t const old = nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
-    nlist_i_copy_bytes(list.rows[to].history + entry * bytes,
+    int32_t const bytes = list.desc.history;
+    int64_t const old = nlist_i_find_old(list, job, to, i, k, id, entry);
+    nlist_i_copy_bytes(nlist_i_carried(list.rows[to], job) + entry * bytes,
                        old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
 
-/* A thread per slot. */
+/* New entries of a block whose guess was wrong. They are searched together at the end: one of them
+   among those that were right would keep its whole warp waiting. */
+struct nlist_i_misses {
+    enum { MOST = 5 * nlist_i_block };
+    int32_t count;
+    int32_t row[MOST];
+    int64_t entry[MOST];
+};
+
+/* Copies the bytes of one new entry of row i, found in the old row. */
+__device__ __forceinline__ void nlist_i_carry_found(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t entry)
+{
+    const nlist_rows &rows = list.rows[to];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    bool const in_slot = entry < slots;
+    int32_t const id = in_slot ? rows.slot[entry] : rows.partner[entry - slots];
+    int64_t const k = in_slot      ? entry - (int64_t)i * rows.width
+                      : rows.start ? entry - rows.start[i]
+                                   : rows.width;
+    nlist_i_carry_entry(list, job, to, i, k, id, entry);
+}
+
+/* Notes a miss; false: there is no room. */
+__device__ __forceinline__ bool nlist_i_miss(nlist_i_misses &misses, int32_t i, int64_t entry)
+{
+    int32_t const at = atomicAdd(&misses.count, 1);
+    if (at >= nlist_i_misses::MOST) return false;
+    misses.row[at] = i;
+    misses.entry[at] = entry;
+    return true;
+}
+
+/* Searches what was missed. The whole block calls it. */
+__device__ __forceinline__ void nlist_i_search_misses(const nlist &list, const nlist_i_job &job,
+                                                      int to, nlist_i_misses &misses)
+{
+    __syncthreads();
+    int32_t const count = misses.count < nlist_i_misses::MOST ? misses.count : nlist_i_misses::MOST;
+    for (int32_t k = (int32_t)threadIdx.x; k < count; k += nlist_i_block)
+        nlist_i_carry_found(list, job, to, misses.row[k], misses.entry[k]);
+    __syncthreads();
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+}
+
+/* A new entry, and where it was if its row has not changed. */
+struct nlist_i_guess {
+    int64_t entry, at; /* at: an old entry, -1 = none */
+    int32_t was, id;   /* was: the old row */
+};
+
+/* True if two entries of the new and the old list are of the same image. */
+__device__ __forceinline__ bool nlist_i_same_shift(const nlist &list, int to, int64_t entry,
+                                                   int64_t old)
+{
+    const int32_t *const had = list.rows[1 - to].shift, *const shifts = list.rows[to].shift;
+    return !had || !shifts || nlist_i_same_image(had + 3 * old, shifts + 3 * entry);
+}
+
+/* True if the guess is right. there, owner: the partner and the row of the old entry. */
+__device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_i_job &job, int to,
+                                                 const nlist_i_guess &guess, int32_t there,
+                                                 int32_t owner)
+{
+    if (guess.at < 0 || there < 0 || owner != guess.was) return false;
+    if ((job.new_of && !list.keys ? job.new_of[there] : there) != guess.id) return false;
+    return nlist_i_same_shift(list, to, guess.entry, guess.at);
+}
+
+/* Entries that one thread guesses; and so many wrong ones in a warp are searched later. */
+#ifdef CUDA_EMU
+constexpr int nlist_i_guesses = 4, nlist_i_few = 2;
+#else
+constexpr int nlist_i_guesses = 4, nlist_i_few = 16;
+#endif
+
+/* Rows whose chains are in no order: those that are wrong walk the old chain, all at a time, for
+   some steps. */
+__device__ __forceinline__ void nlist_i_walk_chains(const nlist &list, const nlist_i_job &job,
+                                                    int to,
+                                                    nlist_i_guess (&guess)[nlist_i_guesses],
+                                                    bool (&right)[nlist_i_guesses])
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width;
+    int32_t at[nlist_i_guesses];
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++)
+        at[u] = !right[u] && guess[u].was >= 0 && old_rows.head ? old_rows.head[guess[u].was] : -1;
+    for (int step = 0; step < 4; step++) {
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++) {
+            if (at[u] < 0) continue;
+            int32_t const next = old_rows.link[at[u]], id = nlist_i_named(job, old_rows, at[u]);
+            if (id == guess[u].id && nlist_i_same_shift(list, to, guess[u].entry, slots + at[u])) {
+                guess[u].at = slots + at[u];
+                right[u] = true;
+            }
+            at[u] = right[u] ? -1 : next;
+        }
+    }
+}
+
+/* Copies the bytes of those whose guess is right, and returns the others: bit u for guess[u]. All
+   loads are on their way at the same time, those of 16 bytes before it is known whether they are
+   the right ones. ids, owners: partners and rows of the old entries from `first` on; owners NULL:
+   known. Chains: entries of the rest; the whole warp calls it. */
+template <bool Chains>
+__device__ __forceinline__ unsigned nlist_i_carry_guessed(
+    const nlist &list, const nlist_i_job &job, int to, nlist_i_guess (&guess)[nlist_i_guesses],
+    const int32_t *ids, const int32_t *owners, int64_t first)
+{
+    const unsigned char *const from = list.rows[1 - to].history;
+    unsigned char *const carried = nlist_i_carried(list.rows[to], job);
+    int32_t const bytes = list.desc.history;
+    int32_t there[nlist_i_guesses], owner[nlist_i_guesses];
+    bool right[nlist_i_guesses];
+    uint4 kept[nlist_i_guesses];
+    unsigned others = 0;
+    int wrong = 0;
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        bool const has = guess[u].at >= 0;
+        there[u] = has ? ids[guess[u].at - first] : -1;
+        owner[u] = has && owners ? owners[guess[u].at - first] : guess[u].was;
+        kept[u] = has && bytes == 16 ? reinterpret_cast<const uint4 *>(from)[guess[u].at] : uint4();
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        right[u] = guess[u].id < 0 ||
+                   nlist_i_is_right(list, job, to, guess[u], there[u], owner[u]);
+        if (Chains) wrong += __popc(__ballot_sync(0xFFFFFFFFu, !right[u]));
+    }
+    if (Chains && wrong > nlist_i_few) {
+        nlist_i_walk_chains(list, job, to, guess, right);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (right[u] && guess[u].id >= 0 && bytes == 16)
+                kept[u] = reinterpret_cast<const uint4 *>(from)[guess[u].at];
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        if (guess[u].id < 0) continue;
+        if (!right[u]) others |= 1u << u;
+        else if (bytes == 16) reinterpret_cast<uint4 *>(carried)[guess[u].entry] = kept[u];
+        else
+            nlist_i_copy_bytes(carried + guess[u].entry * bytes, from + guess[u].at * bytes, bytes);
+    }
+    return others;
+}
+
+/* The old row of new row i, -1 = none. */
+__device__ __forceinline__ int32_t nlist_i_old_row(const nlist_i_job &job,
+                                                   const nlist_rows &old_rows, int32_t i)
+{
+    int32_t const was = nlist_i_was(job, old_rows, i);
+    return was < old_rows.n ? was : -1;
+}
+
+/* The row of a slot. */
+__device__ __forceinline__ int32_t nlist_i_row_of_slot(const nlist_rows &rows, int64_t slot)
+{
+    int const shift = __ffs(rows.width) - 1;
+    return rows.width == 1 << shift ? (int32_t)(slot >> shift) : (int32_t)(slot / rows.width);
+}
+
+/* Slots: a thread takes nlist_i_guesses of them. */
 __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device,
                                            __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
-    int64_t const entry = nlist_i_global_thread();
-    int const shift = __ffs(rows.width) - 1;
-    if (entry >= (int64_t)rows.n * rows.width || !nlist_i_fitted(list, job.facts, to)) return;
-    int32_t const id = rows.slot[entry];
-    if (id < 0) return;
-    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift)
-                                               : (int32_t)(entry / rows.width);
-    nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, id, entry);
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    int64_t const slots = (int64_t)rows.n * rows.width, thread = nlist_i_global_thread(),
+                  all = nlist_i_all_threads();
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    nlist_i_guess guess[nlist_i_guesses];
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int64_t const entry = thread + u * all;
+        guess[u] = {entry, -1, -1, entry < slots ? rows.slot[entry] : -1};
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        if (guess[u].id < 0) continue;
+        int32_t const i = nlist_i_row_of_slot(rows, guess[u].entry);
+        int64_t const k = guess[u].entry - (int64_t)i * rows.width;
+        guess[u].was = nlist_i_old_row(job, old_rows, i);
+        if (guess[u].was >= 0 && k < old_rows.width)
+            guess[u].at = (int64_t)guess[u].was * old_rows.width + k;
+    }
+    unsigned others =
+        nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.slot, nullptr, 0);
+    for (int64_t entry = thread; others; entry += all, others >>= 1)
+        if (others & 1)
+            (void)nlist_i_miss(misses, nlist_i_row_of_slot(rows, entry), entry);
+    nlist_i_search_misses(list, job, to, misses);
 }
 
-/* A thread per entry of the rest. */
-__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
+/* Guesses for entries e, e + all, ... of the rest. Those of a row mostly follow one another: entry
+   head + k was old head + k. own: their rows. */
+__device__ __forceinline__ void nlist_i_guess_rest(const nlist &list, const nlist_i_job &job,
+                                                   int to, int64_t e, int64_t entries, int64_t had,
+                                                   nlist_i_guess (&guess)[nlist_i_guesses],
+                                                   int32_t (&own)[nlist_i_guesses])
 {
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int64_t const slots = (int64_t)rows.n * rows.width,
+                  old_slots = (int64_t)old_rows.n * old_rows.width, all = nlist_i_all_threads();
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int64_t const at = e + u * all;
+        own[u] = at < entries ? rows.own[at] : -1;
+        guess[u] = {slots + at, -1, -1, at < entries ? rows.partner[at] : -1};
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int32_t const was = own[u] < 0 ? -1 : nlist_i_old_row(job, old_rows, own[u]),
+                      old_head = was >= 0 && old_rows.head ? old_rows.head[was] : -1;
+        int64_t const at = old_head + (e + u * all - (own[u] < 0 ? 0 : rows.head[own[u]]));
+        guess[u].was = was;
+        if (old_head >= 0 && at >= 0 && at < had) guess[u].at = old_slots + at;
+    }
+}
+
+/* In place: the slots of row i, whose old or new row has a rest. */
+__device__ void nlist_i_carry_long_row(const nlist &list, const nlist_i_job &job, int to, int32_t i)
+{
+    const nlist_rows &rows = list.rows[to];
+    int64_t const begin = (int64_t)i * rows.width;
+    for (int32_t k = 0; k < rows.width && rows.slot[begin + k] >= 0; k++)
+        nlist_i_carry_entry(list, job, to, i, k, rows.slot[begin + k], begin + k);
+}
+
+/* In place: the slots of all such rows, found by the first entry of their rest. */
+__device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const nlist_i_job &job,
+                                                        int to, int64_t entries, int64_t had)
+{
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int64_t const all = nlist_i_all_threads();
+    for (int64_t e = nlist_i_global_thread(); e < entries; e += all)
+        if (rows.head[rows.own[e]] == e) nlist_i_carry_long_row(list, job, to, rows.own[e]);
+    for (int64_t e = nlist_i_global_thread(); e < had; e += all) {
+        int32_t const i = old_rows.own[e];
+        if (old_rows.head[i] == e && rows.head[i] < 0) nlist_i_carry_long_row(list, job, to, i);
+    }
+}
+
+/* Entries of the rest; a block takes nlist_i_guesses times its threads at a time. */
+__global__ void __launch_bounds__(nlist_i_block)
+    nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                              __grid_constant__ const nlist_i_job job)
+{
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
-                  slots = (int64_t)rows.n * rows.width;
+                  had = job.facts->filled == 0
+                            ? 0
+                            : nlist_i_rest_entries(&list, &old_rows, job.facts),
+                  all = nlist_i_all_threads();
     if (!nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
-        nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * nlist_i_block; first < entries;
+         first += nlist_i_guesses * all) {
+        nlist_i_guess guess[nlist_i_guesses];
+        int32_t own[nlist_i_guesses];
+        nlist_i_guess_rest(list, job, to, first + threadIdx.x, entries, had, guess, own);
+        unsigned const others =
+            nlist_i_carry_guessed<true>(list, job, to, guess, old_rows.partner, old_rows.own,
+                                        (int64_t)old_rows.n * old_rows.width);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (others >> u & 1) (void)nlist_i_miss(misses, own[u], guess[u].entry);
+        __syncthreads();
+        bool const last = first + nlist_i_guesses * all >= entries,
+                   enough = last || misses.count >= nlist_i_block;
+        __syncthreads(); /* all have read it */
+        if (enough) nlist_i_search_misses(list, job, to, misses);
+    }
+    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries, had);
 }
 
 /* COMPACT: nlist_i_row_lanes threads share a row. */
 __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
                                              __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
-    if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1];
-         e += nlist_i_row_lanes)
-        nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
+    bool const exists = i < rows.n;
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    int32_t const was = exists ? nlist_i_old_row(job, old_rows, (int32_t)i) : -1;
+    bool const had = was >= 0 && old_rows.start;
+    int64_t const begin = exists ? rows.start[i] : 0, end = exists ? rows.start[i + 1] : 0,
+                  old_begin = had ? old_rows.start[was] : 0,
+                  old_end = had ? old_rows.start[was + 1] : 0;
+    for (int64_t e = begin + threadIdx.x % nlist_i_row_lanes; e < end;
+         e += nlist_i_guesses * nlist_i_row_lanes) {
+        nlist_i_guess guess[nlist_i_guesses];
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++) {
+            int64_t const entry = e + u * nlist_i_row_lanes, at = old_begin + (entry - begin);
+            guess[u] = {entry, entry < end && at < old_end ? at : -1, was,
+                        entry < end ? rows.partner[entry] : -1};
+        }
+        unsigned others =
+            nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.partner, nullptr, 0);
+        for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
+            if (others & 1 && !nlist_i_miss(misses, (int32_t)i, entry))
+                nlist_i_carry_found(list, job, to, (int32_t)i, entry);
+    }
+    nlist_i_search_misses(list, job, to, misses);
 }
 
-/* Launches the carry of history: a thread per new entry. */
+/* Fills the table, if there is one. */
+nlist_result nlist_i_fill_table(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    if (!job.table) return NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(job.table, 0xFF,
+                                            (size_t)job.places * sizeof *job.table, stream)))
+        return NLIST_CUDA_ERROR;
+    return nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block, nlist_i_enter_kernel,
+                          gpu->device, job);
+}
+
+/* Launches the carry of history. Slots whose rows stay in place are not copied (>>in-place). */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_particle_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    int64_t const rows = job.rows;
-    nlist_result result = NLIST_OK;
-    if (desc->layout == NLIST_COMPACT)
+    int64_t const rows = job.rows, slots = rows * desc->width;
+    nlist_result result = nlist_i_fill_table(gpu, job, stream);
+    if (result == NLIST_OK && desc->layout == NLIST_COMPACT)
         return nlist_i_launch(gpu, stream, rows * nlist_i_row_lanes, nlist_i_block,
                               nlist_i_carry_compact_kernel, gpu->device, job);
-    if (nlist_i_has_slots(desc))
-        result = nlist_i_launch(gpu, stream, rows * desc->width, nlist_i_block,
-                                nlist_i_carry_slots_kernel, gpu->device, job);
+    bool const stay = job.spare && !job.new_of;
+    if (result == NLIST_OK && nlist_i_has_slots(desc) && !stay)
+        result = nlist_i_launch(gpu, stream, (slots + nlist_i_guesses - 1) / nlist_i_guesses,
+                                nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
                                 nlist_i_carry_rest_kernel, gpu->device, job);
@@ -1652,12 +2090,9 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
 }
 
 /* If all has fitted, the new rows become the list. */
-__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
-                                    __grid_constant__ const nlist_i_job job)
+__device__ __forceinline__ void nlist_i_swap(const nlist &list, const nlist_i_job &job)
 {
     nlist_cuda_facts *const facts = job.facts;
-    const nlist &list = device.list;
-    if (nlist_i_skips(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
     if (facts->full) facts->moved++; /* the next build must not be skipped */
@@ -1667,6 +2102,242 @@ __global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
     if (!job.new_of) facts->triangles = list.triangles;
     facts->skin = (double)list.desc.skin;
     facts->filled++;
+}
+
+__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job)
+{
+    if (!nlist_i_skips(device.list, job.facts)) nlist_i_swap(device.list, job);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>in-place: history that stays where it is
+
+   In HYBRID and STATIC lists slot k of row i is the same entry in both generations, and most rows
+   do not change. So both have one array of history, and a row whose slots hold what they held is
+   not touched: its ids are compared, and that is all. (Kureck, section 5.5, compacts the static
+   entries in place, and appends new ones to the dynamic list.)
+
+       old slots   [ 7  9  4 -1 ]  [ 3  5 -1 -1 ]      the first row is moved within itself:
+       new slots   [ 9  4  8 -1 ]  [ 3  5 -1 -1 ]      all of it is read before any is written
+       history       b  c  0         stays
+
+   Rows with a rest, in the old list or the new, have been carried to the work space before
+   (nlist_i_carry_long_rows), and are copied from there, as all rows are in a remap. One kernel
+   does all this and then swaps, so that a build that fails before it has changed nothing.
+
+   A block takes a tile of rows. Its threads compare the slots, four at a time, and note the rows
+   that changed; then a thread moves one slot of these.
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int nlist_i_tile = 16384, nlist_i_tile_most = 4096, nlist_i_tile_loads = 4,
+              nlist_i_moves = 4, nlist_i_move_slots = nlist_i_moves * nlist_i_block;
+
+/* Rows that changed, by number in the tile; -1 - r: row r comes from the work space. */
+struct nlist_i_changes {
+    int32_t count;
+    int16_t row[nlist_i_tile_most];
+    uint32_t changed[nlist_i_tile_most / 32], spare[nlist_i_tile_most / 32]; /* a bit per row */
+};
+
+/* The old and the new slots of a tile. */
+struct nlist_i_tile_rows {
+    const nlist_rows &rows, &old_rows;
+    bool none;          /* there is no old list */
+    int64_t first;      /* row */
+    int32_t count;      /* rows */
+
+    /* Notes what some slots of one row say, those from slot `at` of the tile on. */
+    template <int Slots>
+    __device__ void note(nlist_i_changes &changes, int32_t at, const int32_t (&now)[Slots],
+                         const int32_t (&had)[Slots]) const
+    {
+        bool same = true;
+#pragma unroll
+        for (int k = 0; k < Slots; k++) same = same && now[k] == had[k];
+        int32_t const r = at / rows.width;
+        bool const last = (at + Slots) % rows.width == 0;
+        bool const has = last && rows.head && now[Slots - 1] >= 0 && rows.head[first + r] >= 0,
+                   had_one = last && rows.head && had[Slots - 1] >= 0 &&
+                             old_rows.head[first + r] >= 0,
+                   has_rest = has || had_one;
+        if (!same || has_rest) atomicOr(&changes.changed[r / 32], 1u << r % 32);
+        if (has_rest) atomicOr(&changes.spare[r / 32], 1u << r % 32);
+    }
+    /* Four slots at a time, from slot `begin` of the tile on, with all loads on their way at
+       once. */
+    __device__ void compare_fours(nlist_i_changes &changes, int32_t begin) const
+    {
+        int32_t const slots = count * rows.width;
+        const int32_t *const now = rows.slot + first * rows.width,
+                      *const had = old_rows.slot + first * rows.width;
+        int4 const nothing = {-1, -1, -1, -1};
+        int4 four[nlist_i_tile_loads], was[nlist_i_tile_loads];
+#pragma unroll
+        for (int u = 0; u < nlist_i_tile_loads; u++) {
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            four[u] = was[u] = nothing;
+            if (at < slots) four[u] = *reinterpret_cast<const int4 *>(now + at);
+            if (at < slots && !none) was[u] = *reinterpret_cast<const int4 *>(had + at);
+        }
+#pragma unroll
+        for (int u = 0; u < nlist_i_tile_loads; u++) {
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            int32_t const a[4] = {four[u].x, four[u].y, four[u].z, four[u].w},
+                          b[4] = {was[u].x, was[u].y, was[u].z, was[u].w};
+            if (at < slots) note<4>(changes, at, a, b);
+        }
+    }
+    __device__ void compare(nlist_i_changes &changes) const
+    {
+        int32_t const slots = count * rows.width;
+        if (rows.width % 4 == 0) {
+            for (int32_t at = 0; at < slots; at += 4 * nlist_i_tile_loads * nlist_i_block)
+                compare_fours(changes, at);
+            return;
+        }
+        for (int32_t at = (int32_t)threadIdx.x; at < slots; at += nlist_i_block) {
+            int64_t const entry = first * rows.width + at;
+            int32_t const a[1] = {rows.slot[entry]}, b[1] = {none ? -1 : old_rows.slot[entry]};
+            note<1>(changes, at, a, b);
+        }
+    }
+    /* Where the partner in slot k of a row was in the old row: there, or after it, or before. -1 =
+       nowhere. slot: of the tile, as the result. */
+    __device__ int32_t old_slot(int32_t slot, int32_t k, int32_t id) const
+    {
+        const int32_t *const had = old_rows.slot + (first * rows.width + slot - k);
+        if (none) return -1;
+        for (int32_t at = k; at < rows.width && had[at] >= 0; at++)
+            if (had[at] == id) return slot - k + at;
+        for (int32_t at = 0; at < k && had[at] >= 0; at++)
+            if (had[at] == id) return slot - k + at;
+        return -1;
+    }
+};
+
+/* Finds the rows of a tile that changed. all: take every row, from the work space. */
+__device__ __forceinline__ void nlist_i_find_changes(const nlist_i_tile_rows &tile, bool all,
+                                                     nlist_i_changes &changes)
+{
+    int32_t const thread = (int32_t)threadIdx.x;
+    for (int32_t k = thread; k < nlist_i_tile_most / 32; k += nlist_i_block)
+        changes.changed[k] = changes.spare[k] = all ? ~0u : 0;
+    if (thread == 0) changes.count = 0;
+    __syncthreads();
+    if (!all) tile.compare(changes);
+    __syncthreads();
+    for (int32_t r = thread; r < tile.count; r += nlist_i_block) {
+        if (!(changes.changed[r / 32] >> r % 32 & 1)) continue;
+        bool const spare = changes.spare[r / 32] >> r % 32 & 1;
+        changes.row[atomicAdd(&changes.count, 1)] = (int16_t)(spare ? -1 - r : r);
+    }
+    __syncthreads();
+}
+
+/* Moves the slots of as many rows as fit, from number `begin` of the changes on: all are read, then
+   all are written, word by word of the entries. */
+template <class Word>
+__device__ __forceinline__ void nlist_i_move_rows(const nlist_i_tile_rows &tile,
+                                                  const nlist_i_changes &changes, int32_t begin,
+                                                  int32_t bytes, const unsigned char *spare)
+{
+    int32_t const width = tile.rows.width, left = changes.count - begin;
+    int32_t const slots = width * (int32_t)nlist_i_least(left, nlist_i_move_slots / width);
+    unsigned char *const history = tile.rows.history + tile.first * width * bytes;
+    const unsigned char *const apart = spare + tile.first * width * bytes;
+    int32_t to[nlist_i_moves], from[nlist_i_moves]; /* slots of the tile; -1: none */
+    unsigned moved = 0;                             /* bits: from the work space */
+#pragma unroll
+    for (int u = 0; u < nlist_i_moves; u++) {
+        int32_t const at = (int32_t)threadIdx.x + u * nlist_i_block;
+        to[u] = from[u] = -1;
+        if (at >= slots) continue;
+        int32_t const r = changes.row[begin + at / width], k = at % width,
+                      slot = (r < 0 ? -1 - r : r) * width + k,
+                      id = tile.rows.slot[tile.first * width + slot];
+        int32_t const old = id < 0 || r < 0 ? -1 : tile.old_slot(slot, k, id);
+        if (id < 0 || old == slot) continue;
+        to[u] = slot;
+        from[u] = r < 0 ? slot : old;
+        if (r < 0) moved |= 1u << u;
+    }
+    for (int32_t b = 0; b < bytes; b += (int32_t)sizeof(Word)) {
+        Word word[nlist_i_moves];
+#pragma unroll
+        for (int u = 0; u < nlist_i_moves; u++) {
+            const unsigned char *const at = (moved >> u & 1 ? apart : history) +
+                                            (int64_t)from[u] * bytes + b;
+            word[u] = from[u] >= 0 ? *reinterpret_cast<const Word *>(at) : Word();
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < nlist_i_moves; u++)
+            if (to[u] >= 0)
+                *reinterpret_cast<Word *>(history + (int64_t)to[u] * bytes + b) = word[u];
+    }
+}
+
+/* The slots of a tile, and the block's share of the rest, which is in the work space. */
+template <class Word>
+__device__ __forceinline__ void nlist_i_move_tile(const nlist_i_tile_rows &tile,
+                                                  const nlist_i_changes &changes, int64_t entries,
+                                                  int32_t bytes, const unsigned char *spare)
+{
+    int64_t const words = bytes / (int64_t)sizeof(Word),
+                  first = (int64_t)tile.rows.n * tile.rows.width * words;
+    for (int64_t k = nlist_i_global_thread(); k < entries * words; k += nlist_i_all_threads())
+        reinterpret_cast<Word *>(tile.rows.history)[first + k] =
+            reinterpret_cast<const Word *>(spare)[first + k];
+    for (int32_t begin = 0; begin < changes.count; begin += nlist_i_move_slots / tile.rows.width)
+        nlist_i_move_rows<Word>(tile, changes, begin, bytes, spare);
+}
+
+/* Rows of a tile. */
+__host__ __device__ __forceinline__ int32_t nlist_i_tile_height(int32_t width)
+{
+    return nlist_i_tile / width < nlist_i_tile_most ? nlist_i_tile / width : nlist_i_tile_most;
+}
+
+/* A block per tile moves what changed; the last block swaps. */
+__global__ void __launch_bounds__(nlist_i_block, 4)
+    nlist_i_settle_kernel(__grid_constant__ const nlist_device device,
+                          __grid_constant__ const nlist_i_job job)
+{
+    __shared__ nlist_i_changes changes;
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const bytes = list.desc.history, height = nlist_i_tile_height(rows.width);
+    int64_t const first = (int64_t)blockIdx.x * height;
+    if (nlist_i_fitted(list, job.facts, to)) {
+        nlist_i_tile_rows const tile = {rows, list.rows[1 - to], job.facts->filled == 0, first,
+                                        (int32_t)nlist_i_least(height, rows.n - first)};
+        int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, job.facts) : 0;
+        nlist_i_find_changes(tile, job.new_of != nullptr, changes);
+        if (bytes % 16 == 0) nlist_i_move_tile<uint4>(tile, changes, entries, bytes, job.spare);
+        else if (bytes % 4 == 0)
+            nlist_i_move_tile<uint32_t>(tile, changes, entries, bytes, job.spare);
+        else nlist_i_move_tile<unsigned char>(tile, changes, entries, bytes, job.spare);
+    }
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    __threadfence();
+    if (atomicAdd(&job.facts->blocks_done, 1) + 1 < (int32_t)gridDim.x) return;
+    __threadfence();
+    job.facts->blocks_done = 0;
+    nlist_i_swap(list, job);
+}
+
+/* Launches the end of a build. */
+nlist_result nlist_i_settle(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    if (!job.spare) return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
+    int64_t const height = nlist_i_tile_height(gpu->device.list.rows[0].width),
+                  tiles = job.rows > 0 ? (job.rows + height - 1) / height : 1;
+    return nlist_i_launch(gpu, stream, tiles * nlist_i_block, nlist_i_block, nlist_i_settle_kernel,
+                          gpu->device, job);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1740,8 +2411,7 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
                                 nlist_i_carry_states_kernel<Carry>, gpu->device, job, carry);
     if (result == NLIST_OK && list->desc.events && !job.new_of)
         result = nlist_i_find_events(gpu, job, carry, stream);
-    if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
+    return result == NLIST_OK ? nlist_i_settle(gpu, job, stream) : result;
 }
 
 /* Takes the facts, and the second generation where history or events need it. A list that was built
@@ -1768,6 +2438,41 @@ bool nlist_i_is_other(const nlist *list, const nlist &before)
                            !list->desc.half != !before.desc.half);
 }
 
+/* Entries that a table must have room for; 0: there may be no table. */
+int64_t nlist_i_table_entries(const nlist *list)
+{
+    int64_t const a = list->rows[0].capacity, b = list->rows[1].capacity, most = a > b ? a : b;
+    bool const alone = !list->keys && !list->boxed && list->desc.history > 0;
+    return alone && most <= NLIST_I_INT_MAX ? most : 0;
+}
+
+/* True if the last check saw a long row. */
+bool nlist_i_saw_long(const nlist *list)
+{
+    int32_t const a = list->rows[0].width, b = list->rows[1].width;
+    return list->needed_width - (a < b ? a : b) > nlist_i_long;
+}
+
+/* The table for a build: if it pays, and if there is memory for it. */
+void nlist_i_set_table(nlist_cuda *gpu, nlist_i_job *job)
+{
+    int64_t const entries = nlist_i_table_entries(&gpu->device.list);
+    bool const has = entries > 0 && nlist_i_saw_long(&gpu->device.list) &&
+                     gpu->scratch[NLIST_I_TABLE].bytes / 8 >= (size_t)entries;
+    job->table = has ? nlist_i_scratch<int32_t>(gpu, NLIST_I_TABLE) : nullptr;
+    job->places = has ? 2 * entries : 0;
+}
+
+/* Memory for the table in a reserve, or where there are long rows. Builds can do without. */
+void nlist_i_take_table(nlist_cuda *gpu, cudaStream_t stream)
+{
+    const nlist *list = &gpu->device.list;
+    int64_t const entries = nlist_i_table_entries(list);
+    if (entries > 0 && (list->exact || nlist_i_saw_long(list)))
+        (void)nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TABLE], 2 * entries, sizeof(int32_t),
+                                stream);
+}
+
 /* Takes memory, and launches the kernels before the search. */
 nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before,
                                  cudaStream_t stream)
@@ -1781,6 +2486,10 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist 
     bool const uids = list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
                       (job->new_of || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, job->rows, uids, stream);
+    job->spare = nlist_i_is_in_place(list)
+                     ? static_cast<unsigned char *>(nlist_i_spare_history(list, 0)->memory)
+                     : nullptr;
+    nlist_i_set_table(gpu, job);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
@@ -2423,6 +3132,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
+    if (result == NLIST_OK) nlist_i_take_table(gpu, stream);
     list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
@@ -2552,6 +3262,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
     if (result != NLIST_OK) return result;
     nlist_i_update_host(gpu, facts);
+    nlist_i_take_table(gpu, stream);
     return nlist_i_status(gpu, facts);
 }
 

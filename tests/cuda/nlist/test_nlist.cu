@@ -35,6 +35,7 @@
 #include "both.cu"
 #include "lists.cu"
 #include "history.cu"
+#include "handover.cu"
 #include "rows.cu"
 #include "triangles.cu"
 #include "sums.cu"
@@ -58,6 +59,8 @@ static const Test tests[] = {
     {"twins", test_twins},
     {"history", test_history},
     {"events", test_events},
+    {"handover", test_handover},
+    {"long rows", test_long_rows},
     {"rows", test_rows},
     {"rows history", test_rows_history},
     {"rows reserved", test_rows_reserved},
