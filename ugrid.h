@@ -295,7 +295,7 @@
    the device. UGRID_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
    gcc does not inline a function that respects NaN and the order of roundings. These are therefore
    compiled with the caller's options, and ugrid_i_kept keeps their order of operations.
-   UGRID_FN_RARE: not inlined on a CPU, where it would take the registers of such a loop. */
+   UGRID_FN_RARE: not inlined, where it would take the registers of such a loop. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include <float.h>
@@ -1113,7 +1113,7 @@ UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
 
 /* x outside the box of a periodic axis, wrapped into it. `periods` is floor(t), as a real: from
    2^52 on every number is an integer. */
-UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
+UGRID_FN_RARE ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
     ugrid_real const t = ugrid_i_divide(x - axis->min, axis->length),
                      limit = (ugrid_real)4503599627370496.0;
@@ -1480,16 +1480,14 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
    ones and half walks with ghosts test each entry once more: >>walk-special.
    ---------------------------------------------------------------------------------------------- */
 
-/* The cells of one axis that a walk visits. */
+/* The cells of one axis that a walk visits, each once. */
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
-    int32_t width;  /* how many, each once */
-    int32_t turns;  /* number of turns: width; MODULAR: the number of labels; a strip: its pieces, 2
-                       if it wraps */
-    int32_t turn;
-    int32_t cell;   /* the current one, wrapped */
+    int32_t width;  /* how many */
+    int32_t turn;   /* of ugrid_i_turns */
 } ugrid_sweep;
 
+/* Few words, as they take registers in a kernel: what follows from others is not stored. */
 typedef struct ugrid_near {
     int32_t id;         /* out: a particle */
     int32_t place;      /* out: its place (ugrid_point(grid, place, p) is its position) */
@@ -1497,26 +1495,61 @@ typedef struct ugrid_near {
     /* private from here on */
     const ugrid *grid;
     ugrid_sweep x, y, z;
-    int32_t self;       /* the id to exclude, or -1 */
+    ugrid_real radius;
+    int32_t self;       /* the place to exclude, or -1 */
     int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
     int32_t above;      /* half walk, LOOSE. Sorted: only higher places count, everywhere; others:
                            in own_number, only higher ids; -1: none */
     int32_t above_local;/* half walk with ghosts, sorted: locals up to this place do not count */
-    int32_t only_ids_above;     /* in the visited cell; TIGHT half walk: in all */
-    int32_t forced_bits;/* TIGHT: axes on which only first cells count */
+    int32_t only_above; /* only higher places count: in the visited cell; TIGHT half walk: in all */
+    int32_t bits;       /* >>walk-special: of the visited cell, 1 to 4 where it is not the first
+                           along x, y, z; 16 to 64: axes on which only first cells of particles
+                           count; UGRID_I_WHOLE, UGRID_I_RARE */
+    int32_t row;        /* the number of the first cell of the visited row */
     int32_t number;     /* of the cell visited */
-    int32_t cursor, step, left; /* remaining entries of this cell: index, distance, number; lists:
-                                   left = 1 until the end */
-    uint8_t strips, modular;    /* as desc.walk says */
-    uint8_t special;    /* entries are tested once more (>>walk-special) */
-    uint8_t whole;      /* unbounded: all buckets are visited, as cells 0, 1, 2, ... of x */
-    uint8_t done;
+    int32_t cursor, left; /* remaining entries of this cell: index, number; lists: left = 1 until
+                             the end */
 } ugrid_near;
 
-/* Where a walk of >>walk-special begins, and which of its entries it returns. */
-UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
-                                         const ugrid_real *to, ugrid_real radius);
-UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk);
+/* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
+   ugrid_i_next_rare_cell. */
+enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256 };
+
+/* What walks of >>walk-special do otherwise. */
+UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
+                                                ugrid_real to, ugrid_real radius);
+UGRID_FN void ugrid_i_begin_special(ugrid_near *walk);
+UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, int32_t y,
+                                           int32_t z);
+UGRID_FN_RARE ugrid_near ugrid_i_next_rare_cell(ugrid_near walk);
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t entry, int32_t x,
+                                         int32_t y, int32_t z);
+
+/* Does a walk go by strips of cells? */
+UGRID_FN_WALK int ugrid_i_by_strips(const ugrid *grid)
+{
+    return grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
+}
+
+/* Does a walk visit cells by labels? */
+UGRID_FN_WALK int ugrid_i_by_labels(const ugrid *grid)
+{
+    return grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
+}
+
+/* Has each particle of a TIGHT grid two entries along each axis? */
+UGRID_FN_WALK int ugrid_i_spans_are_two(const ugrid *grid)
+{
+    return grid->axis[0].span == 2 && grid->axis[1].span == 2 && grid->spans == 1 << grid->desc.dim;
+}
+
+/* Is a walk through this grid a rare one? */
+UGRID_FN_WALK int ugrid_i_is_rare(const ugrid *grid)
+{
+    return ugrid_i_by_labels(grid) || grid->desc.unbounded ||
+           grid->desc.cell_order != UGRID_ROWS ||
+           (ugrid_i_tight(grid) && !ugrid_i_spans_are_two(grid));
+}
 
 /* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
    loses no pair at the radius. */
@@ -1528,7 +1561,7 @@ UGRID_FN ugrid_real ugrid_i_walk_extent(const ugrid_axis *axis, ugrid_real radiu
 /* The cells low .. high of a closed axis, clamped to the border cells. */
 UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0};
     int32_t const last = axis->cells - 1;
     sweep.low = low < 0 ? 0 : low < last ? low : last;
     sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
@@ -1539,66 +1572,51 @@ UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, i
    around it, else a range from low on, which may wrap. */
 UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0};
     if (!axis->periodic) return ugrid_i_closed_sweep(axis, low, high);
     sweep.width = high - low + 1;
-    if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
+    if (sweep.width < axis->cells) sweep.low = low < 0 ? low + axis->cells : low;
     else sweep.width = axis->cells;
+    if (sweep.low >= axis->cells) sweep.low -= axis->cells;
     return sweep;
 }
 
 /* How many cells of a sweep lie beyond the end of a periodic axis, that is, at its beginning. */
-UGRID_FN int32_t ugrid_i_wrapped(const ugrid_axis *axis, const ugrid_sweep *sweep)
+UGRID_FN_WALK int32_t ugrid_i_wrapped(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
     int32_t const over = sweep->low + sweep->width - axis->cells;
     return axis->periodic && over > 0 ? over : 0;
 }
 
-/* In how many turns the sweep along axis a is made. MODULAR: as many as there are labels, 2 * rings
-   + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more than the
-   cells: in a small box, and at the end of the coordinates of an unbounded grid (ugrid_i_floor). */
-UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, ugrid_real radius,
-                               const ugrid_sweep *sweep)
-{
-    const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t const most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
-    int32_t rings, labels;
-    if (walk->strips && a == 0) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
-    if (!walk->modular) return sweep->width;
-    rings = -ugrid_i_floor(-(radius * axis->per_cell));
-    labels = 2 * (rings < 1 ? 1 : rings) + 1;
-    return labels > sweep->width && labels <= most ? labels : sweep->width;
-}
-
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid *grid, int a, ugrid_real from, ugrid_real to,
                                    ugrid_real radius)
 {
-    const ugrid_axis *axis = &walk->grid->axis[a];
+    const ugrid_axis *axis = &grid->axis[a];
     ugrid_real const extent = ugrid_i_walk_extent(axis, radius);
-    ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    if (a >= walk->grid->desc.dim) return sweep;
-    sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
-                               ugrid_i_raw_coordinate(axis, to + extent));
-    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
+    ugrid_sweep sweep = {0, 1, 0};
+    if (a >= grid->desc.dim) return sweep;
+    if (ugrid_i_tight(grid) || grid->desc.unbounded)
+        return ugrid_i_special_sweep(grid, a, from, to, radius);
+    if (axis->periodic)
+        return ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
+                                  ugrid_i_raw_coordinate(axis, to + extent));
+    sweep.low = ugrid_i_coordinate(axis, from - extent);
+    sweep.width = ugrid_i_coordinate(axis, to + extent) - sweep.low + 1;
     return sweep;
 }
 
 /* A walk that visits nothing. */
 UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 {
-    ugrid_sweep const none = {0, 0, 0, 0, 0};
+    ugrid_sweep const none = {0, 0, 0};
     ugrid_near walk;
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
     walk.x = walk.y = walk.z = none;
-    walk.self = walk.own_number = walk.above = walk.above_local = walk.only_ids_above = -1;
-    walk.forced_bits = walk.number = walk.cursor = walk.step = walk.left = 0;
-    walk.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
-    walk.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
-    walk.special = ugrid_i_tight(grid) || grid->desc.unbounded;
-    walk.whole = 0;
-    walk.done = 1;
+    walk.radius = 0;
+    walk.self = walk.own_number = walk.above = walk.above_local = walk.only_above = -1;
+    walk.bits = walk.row = walk.number = walk.cursor = walk.left = 0;
     return walk;
 }
 
@@ -1608,18 +1626,23 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
                                      const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
-    if (walk.special) {
-        ugrid_near special = walk; /* a copy: `walk` itself stays in registers */
-        ugrid_i_begin_special(&special, from, to, radius);
-        walk = special;
-    } else {
-        walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
-        walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
-        walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
-    }
-    walk.x.turn = -1; /* the first advance makes it 0; y and z begin at turn 0 */
-    walk.done = 0;
+    walk.radius = radius;
+    walk.x = ugrid_i_sweep(grid, 0, from[0], to[0], radius);
+    walk.y = ugrid_i_sweep(grid, 1, from[1], to[1], radius);
+    walk.z = ugrid_i_sweep(grid, 2, from[2], to[2], radius);
+    if (ugrid_i_is_rare(grid)) walk.bits = UGRID_I_RARE;
+    if (ugrid_i_tight(grid) || grid->desc.unbounded) ugrid_i_begin_special(&walk);
+    walk.x.turn = walk.y.turn = INT32_MAX - 1; /* the first step begins the first row of z = 0 */
+    walk.z.turn = -1;
     return walk;
+}
+
+/* A walk around a point, in the grid's box. */
+UGRID_FN ugrid_near ugrid_i_near_at(const ugrid *grid, const ugrid_real at[3], ugrid_real radius)
+{
+    int const valid = grid->n > 0 && radius > 0 && ugrid_i_finite(radius);
+    if (!valid || !ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
+    return ugrid_i_near_box(grid, at, at, radius);
 }
 
 /* A walk within `radius` (> 0) of a point, which need not be a particle. It visits nothing if the
@@ -1627,10 +1650,8 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
 UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius)
 {
     ugrid_real at[3];
-    if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
     ugrid_i_wrap_point(grid, p, at);
-    if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
-    return ugrid_i_near_box(grid, at, at, radius);
+    return ugrid_i_near_at(grid, at, radius);
 }
 
 /* Within one cell's edge of p: one ring of cells. */
@@ -1639,16 +1660,16 @@ UGRID_FN ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p)
     return ugrid_near_within(grid, p, grid->desc.cell);
 }
 
-/* Around the particle at a place, which is excluded by id: another particle at the same position is
+/* Around the particle at a place, which alone is excluded: another particle at the same position is
    returned. */
 UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
     ugrid_near walk;
     ugrid_point(grid, place, p);
-    walk = ugrid_i_is_outside(grid, p) ? ugrid_i_near_none(grid)
-                                       : ugrid_near_within(grid, p, radius);
-    walk.self = ugrid_id(grid, place);
+    if (ugrid_i_is_outside(grid, p)) return ugrid_i_near_none(grid);
+    walk = ugrid_i_near_at(grid, p, radius);
+    walk.self = place;
     return walk;
 }
 
@@ -1662,13 +1683,11 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 {
     ugrid_real p[3];
     ugrid_near walk = ugrid_near_place(grid, place, radius);
-    if (walk.done) return walk;
-    if (walk.self >= grid->rows) return ugrid_i_near_none(grid);
+    if (ugrid_id(grid, place) >= grid->rows) return ugrid_i_near_none(grid);
     if (ugrid_i_tight(grid)) {
-        walk.only_ids_above = walk.self;
+        walk.only_above = place;
     } else if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
         walk.above_local = place;
-        walk.special = 1;
     } else {
         walk.above = place;
         ugrid_point(grid, place, p);
@@ -1679,38 +1698,22 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 
 /* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8
    9. */
-UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
+UGRID_FN_WALK int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep,
+                                        int32_t offset)
 {
     int32_t const over = ugrid_i_wrapped(axis, sweep);
     return offset < over ? offset : sweep->low + offset - over;
 }
 
-/* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
-   label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn_cell(const ugrid_axis *axis, ugrid_sweep *sweep, int modular)
-{
-    int32_t offset = sweep->turn;
-    if (!modular) {
-        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
-        return 1;
-    }
-    offset -= sweep->low % sweep->turns;
-    if (offset < 0) offset += sweep->turns;
-    if (offset >= sweep->turns) offset -= sweep->turns;
-    if (offset >= sweep->width) return 0;
-    sweep->cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
-    return 1;
-}
-
-/* The strip of this turn: sets its cell with the lowest x and returns the number of its cells. On a
-   periodic axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1
-   the one at the end. (In a row that runs backwards the one at the end has the lower places.) */
-UGRID_FN int32_t ugrid_i_strip(const ugrid_axis *axis, ugrid_sweep *x)
+/* The strip of this turn: its cell with the lowest x, and the number of its cells. On a periodic
+   axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
+   at the end. (In a row that runs backwards the one at the end has the lower places.) */
+UGRID_FN_WALK int32_t ugrid_i_strip(const ugrid_axis *axis, const ugrid_sweep *x, int32_t *cells)
 {
     int32_t const over = ugrid_i_wrapped(axis, x);
     int const at_beginning = over > 0 && x->turn == 0;
-    x->cell = at_beginning ? 0 : x->low;
-    return at_beginning ? over : x->width - over;
+    *cells = at_beginning ? over : x->width - over;
+    return at_beginning ? 0 : x->low;
 }
 
 /* The index of slot s of a cell. */
@@ -1721,10 +1724,9 @@ UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 }
 
 /* Opens the visited cell, or strip of cells: its entries are returned next. */
-UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
+UGRID_FN_WALK void ugrid_i_open(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    walk->step = 1;
     if (grid->start) {
         walk->cursor = walk->begin = grid->start[walk->number];
         walk->end = grid->start[walk->number + cells];
@@ -1732,7 +1734,6 @@ UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
     } else if (grid->slot) {
         int32_t const count = grid->count[walk->number];
         walk->cursor = ugrid_i_slot(grid, walk->number, 0);
-        if (grid->desc.slot_layout == UGRID_SLOTS_BY_COLUMN) walk->step = grid->cell_count;
         walk->left = count < grid->desc.slots ? count : grid->desc.slots;
     } else {
         walk->cursor = grid->head[walk->number];
@@ -1760,84 +1761,108 @@ UGRID_FN void ugrid_i_halve(ugrid_near *walk)
         walk->cursor = walk->begin;
         walk->left = walk->end - walk->begin;
     } else {
-        walk->only_ids_above = walk->number < walk->own_number    ? grid->rows - 1
-                               : walk->number == walk->own_number ? walk->above
-                                                                  : -1;
+        walk->only_above = walk->number < walk->own_number    ? grid->rows - 1
+                           : walk->number == walk->own_number ? walk->above
+                                                              : -1;
     }
 }
 
-/* The next combination of turns: x fastest. 0 after the last. */
-UGRID_FN int ugrid_i_advance(ugrid_near *walk)
+/* Goes to the next row of cells, y fastest. 0 after the last: the walk is then one of nothing, and
+   stays so. */
+UGRID_FN_WALK int ugrid_i_next_row(ugrid_near *walk)
 {
-    if (++walk->x.turn < walk->x.turns) return 1;
-    walk->x.turn = 0;
-    if (++walk->y.turn < walk->y.turns) return 1;
-    walk->y.turn = 0;
-    if (++walk->z.turn < walk->z.turns) return 1;
-    walk->done = 1;
-    return 0;
-}
-
-/* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where a label has no
-   cell here: then left is 0. */
-UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
-{
-    ugrid_sweep *const x = &walk->x, *const y = &walk->y, *const z = &walk->z;
     const ugrid_axis *const axis = walk->grid->axis;
-    int32_t cells = 1;
-    walk->left = 0;
-    if (walk->done || !ugrid_i_advance(walk)) return 0; /* a finished walk stays finished */
-    if (!ugrid_i_turn_cell(&axis[1], y, walk->modular)) return 1;
-    if (!ugrid_i_turn_cell(&axis[2], z, walk->modular)) return 1;
-    if (walk->strips) {
-        cells = ugrid_i_strip(&axis[0], x);
-        walk->number =
-            ugrid_i_strip_number(walk->grid, x->cell, x->cell + cells - 1, y->cell, z->cell);
-    } else {
-        if (!ugrid_i_turn_cell(&axis[0], x, walk->modular)) return 1;
-        walk->number = walk->whole ? x->cell
-                                   : ugrid_i_number(walk->grid, x->cell, y->cell, z->cell);
+    int32_t y;
+    walk->x.turn = 0;
+    if (++walk->y.turn >= walk->y.width) {
+        walk->y.turn = 0;
+        if (++walk->z.turn >= walk->z.width) {
+            walk->x.width = walk->y.width = walk->z.width = 0;
+            return 0;
+        }
     }
+    y = ugrid_i_ascending(&axis[1], &walk->y, walk->y.turn);
+    walk->row = (ugrid_i_ascending(&axis[2], &walk->z, walk->z.turn) * axis[1].cells + y) *
+                axis[0].cells;
+    return 1;
+}
+
+/* Reads the visited cell, or strip of cells, as far as it belongs to the walk. */
+UGRID_FN_WALK void ugrid_i_visit(ugrid_near *walk, int32_t cells)
+{
     if (ugrid_i_below_own(walk, cells)) {
         walk->begin = walk->end = 0;
-        return 1;
+        return;
     }
     ugrid_i_open(walk, cells);
     if (walk->own_number >= 0) ugrid_i_halve(walk);
+}
+
+/* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
+   there: then left is 0. */
+UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    int32_t cells = 1, turns = walk->x.width, x;
+    walk->left = 0;
+    if (walk->bits & UGRID_I_RARE) {
+        *walk = ugrid_i_next_rare_cell(*walk);
+        return walk->z.width > 0;
+    }
+    if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
+    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
+    x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
+                                : ugrid_i_ascending(&grid->axis[0], &walk->x, walk->x.turn);
+    walk->number = walk->row + x;
+    if (ugrid_i_tight(grid))
+        walk->bits = ugrid_i_visited_bits(
+            walk, x, ugrid_i_ascending(&grid->axis[1], &walk->y, walk->y.turn),
+            ugrid_i_ascending(&grid->axis[2], &walk->z, walk->z.turn));
+    ugrid_i_visit(walk, cells);
     return 1;
 }
 
-/* The next entry of the visited cell: in LOOSE grids its id and place. 0 after the last. */
-UGRID_FN_WALK int ugrid_i_next_entry(ugrid_near *walk)
+/* Takes the next entry of the visited cell, and goes on to the one after it. */
+UGRID_FN_WALK int32_t ugrid_i_take_entry(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     int32_t const at = walk->cursor;
-    if (walk->left <= 0) return 0;
     if (grid->head) {
-        walk->id = walk->place = at;
         walk->cursor = grid->next ? grid->next[at] : grid->record[at].link;
         walk->left = walk->cursor >= 0;
-        return 1;
+        return at;
     }
-    if (grid->slot) {
-        walk->id = walk->place = grid->slot[at];
-    } else {
-        walk->id = grid->order[at];
-        walk->place = at;
-    }
-    if (--walk->left > 0) walk->cursor += walk->step;
-    return 1;
+    if (--walk->left > 0)
+        walk->cursor += grid->slot && grid->desc.slot_layout == UGRID_SLOTS_BY_COLUMN
+                            ? grid->cell_count
+                            : 1;
+    return grid->slot ? grid->slot[at] : ugrid_i_tight(grid) ? grid->order[at] : at;
+}
+
+/* The particle of an entry of the visited cell; -1: the entry does not count. */
+UGRID_FN_WALK int32_t ugrid_i_entry_place(const ugrid_near *walk, int32_t entry)
+{
+    const ugrid *grid = walk->grid;
+    if (walk->bits & UGRID_I_RARE)
+        return ugrid_i_rare_place(grid, walk->bits, entry, walk->begin, walk->end, walk->row);
+    if (!ugrid_i_tight(grid)) return entry;
+    /* the last bits of an entry are its bits: (bits & bits') == 0, Barbieri section 1 */
+    return (walk->bits | walk->bits >> 4) & entry & (grid->spans - 1) ? -1
+                                                                      : entry >> grid->desc.dim;
 }
 
 /* The next candidate in walk->id and walk->place; 0 after the last. */
 UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
+    const ugrid *grid = walk->grid;
     do {
-        if (walk->special) {
-            if (ugrid_i_next_special(walk)) return 1;
-        } else {
-            while (ugrid_i_next_entry(walk))
-                if (walk->id != walk->self && walk->id > walk->only_ids_above) return 1;
+        while (walk->left > 0) {
+            int32_t const place = ugrid_i_entry_place(walk, ugrid_i_take_entry(walk));
+            if (place < 0 || place == walk->self || place <= walk->only_above) continue;
+            walk->place = walk->id = place;
+            if (ugrid_i_sorted(grid))
+                walk->id = grid->record ? grid->record[place].link : grid->order[place];
+            if (place > walk->above_local || walk->id >= grid->rows) return 1;
         }
     } while (ugrid_i_next_cell(walk));
     return 0;
@@ -1894,16 +1919,14 @@ UGRID_FN ugrid_real ugrid_i_tight_extent(const ugrid *grid, const ugrid_axis *ax
     return extent + axis->margin;
 }
 
-/* ugrid_i_sweep of these walks. */
-UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
-                                           ugrid_real radius)
+/* ugrid_i_sweep of these walks. turn = 1: on this axis only first cells of particles count. */
+UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
+                                                ugrid_real to, ugrid_real radius)
 {
-    const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_real below = ugrid_i_walk_extent(axis, radius), above = below;
-    ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    int32_t low, high;
-    if (a >= grid->desc.dim) return sweep;
+    ugrid_sweep sweep = {0, 1, 0};
+    int32_t low, high, first_only = 0;
     if (ugrid_i_tight(grid)) {
         below = ugrid_i_tight_extent(grid, axis, from, radius);
         above = ugrid_i_tight_extent(grid, axis, to, radius);
@@ -1914,7 +1937,7 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
         /* the cells of the walk and those of an AABB could overlap in two blocks, one at each end.
            So a particle is taken from the first of its cells only, which may lie span-1 cells
            before the walk */
-        walk->forced_bits |= 1 << a;
+        first_only = 1;
         low -= axis->span - 1;
     }
     if (grid->desc.unbounded) {
@@ -1923,84 +1946,137 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
     } else {
         sweep = ugrid_i_clip_sweep(axis, low, high);
     }
-    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
+    sweep.turn = first_only;
     return sweep;
 }
 
-/* The part of ugrid_i_near_box. */
-UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
-                                         const ugrid_real *to, ugrid_real radius)
+/* The part of ugrid_i_near_box: which entries count, and whether all buckets are visited. */
+UGRID_FN void ugrid_i_begin_special(ugrid_near *walk)
 {
     int32_t const buckets = walk->grid->cell_count;
-    walk->x = ugrid_i_special_sweep(walk, 0, from[0], to[0], radius);
-    walk->y = ugrid_i_special_sweep(walk, 1, from[1], to[1], radius);
-    walk->z = ugrid_i_special_sweep(walk, 2, from[2], to[2], radius);
+    walk->bits |= 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
     if (!walk->grid->desc.unbounded) return;
     if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
-    walk->whole = 1;
-    walk->modular = 0;
-    walk->forced_bits = 7;
-    walk->x.low = 0;
-    walk->x.width = walk->x.turns = buckets;
-    walk->y.turns = walk->z.turns = 1;
+    walk->bits |= 16 * 7 | UGRID_I_WHOLE;
+    walk->x.low = walk->y.low = walk->z.low = 0;
+    walk->x.width = buckets;
+    walk->y.width = walk->z.width = 1;
 }
 
-/* Unbounded: is the candidate in the visited cell, or does it only share the bucket? */
-UGRID_FN_RARE int ugrid_i_in_visited_cell(const ugrid *grid, int32_t place, int32_t x, int32_t y,
-                                          int32_t z)
+/* walk->bits in the visited cell. */
+UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, int32_t y, int32_t z)
 {
-    ugrid_real p[3];
-    ugrid_point(grid, place, p);
-    return x == ugrid_i_raw_coordinate(&grid->axis[0], p[0]) &&
-           y == ugrid_i_raw_coordinate(&grid->axis[1], p[1]) &&
-           (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
+    return (walk->bits & ~15) | (x != walk->x.low) | (y != walk->y.low) << 1 |
+           (z != walk->z.low) << 2;
 }
 
-/* The same of an entry of a TIGHT particle. */
-UGRID_FN_RARE int ugrid_i_tight_in_visited_cell(const ugrid *grid, int32_t id, int32_t local,
-                                                int32_t x, int32_t y, int32_t z)
-{
-    ugrid_real p[3];
-    int32_t at_x, at_y, at_z;
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    return ugrid_i_tight_cell(grid, p, local, &at_x, &at_y, &at_z) && at_x == x && at_y == y &&
-           at_z == z;
-}
-
-/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. Bit a of an entry is set if it is not
-   in the first cell of its AABB along axis a. */
-UGRID_FN_WALK int ugrid_i_next_tight(ugrid_near *walk)
+/* In how many turns a rare walk makes the sweep along axis a. MODULAR: as many as there are labels,
+   2 * rings + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more
+   than the cells: in a small box, and at the end of the coordinates of an unbounded grid
+   (ugrid_i_floor). */
+UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
 {
     const ugrid *grid = walk->grid;
-    int32_t const x = grid->axis[0].span, y = grid->axis[1].span, spans = grid->spans;
-    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
-                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
-    while (ugrid_i_next_entry(walk)) {
-        int32_t const id = walk->id / spans, local = walk->id - id * spans;
-        int32_t const theirs =
-            (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
-        walk->id = walk->place = id;
-        if (ours & theirs || id == walk->self || id <= walk->only_ids_above) continue;
-        if (!grid->desc.unbounded || walk->whole) return 1;
-        if (ugrid_i_tight_in_visited_cell(grid, id, local, walk->x.cell, walk->y.cell,
-                                          walk->z.cell)) return 1;
+    const ugrid_axis *axis = &grid->axis[a];
+    int32_t const most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t rings, labels;
+    if (a == 0 && ugrid_i_by_strips(grid)) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
+    if (!ugrid_i_by_labels(grid) || walk->bits & UGRID_I_WHOLE || a >= grid->desc.dim ||
+        sweep->width == 0)
+        return sweep->width;
+    rings = -ugrid_i_floor(-(walk->radius * axis->per_cell));
+    labels = 2 * (rings < 1 ? 1 : rings) + 1;
+    return labels > sweep->width && labels <= most ? labels : sweep->width;
+}
+
+/* The cell of a turn; 0 if MODULAR has no cell with this label here. There a turn is a label, (low
+   + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
+UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep,
+                               int32_t *cell)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t const turns = ugrid_i_turns(walk, a, sweep);
+    int32_t offset = sweep->turn;
+    if (!ugrid_i_by_labels(walk->grid) || walk->bits & UGRID_I_WHOLE) {
+        *cell = ugrid_i_ascending(axis, sweep, offset);
+        return 1;
     }
+    offset -= sweep->low % turns;
+    if (offset < 0) offset += turns;
+    if (offset >= turns) offset -= turns;
+    *cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
+    return offset < sweep->width;
+}
+
+/* The next combination of turns: x fastest. 0 after the last. */
+UGRID_FN int ugrid_i_advance(ugrid_near *walk)
+{
+    if (++walk->x.turn < ugrid_i_turns(walk, 0, &walk->x)) return 1;
+    walk->x.turn = 0;
+    if (++walk->y.turn < ugrid_i_turns(walk, 1, &walk->y)) return 1;
+    walk->y.turn = 0;
+    if (++walk->z.turn < ugrid_i_turns(walk, 2, &walk->z)) return 1;
+    walk->x.width = walk->y.width = walk->z.width = 0;
     return 0;
 }
 
-/* The part of ugrid_next: the next entry of the visited cell that counts. */
-UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk)
+/* ugrid_i_next_cell of a rare walk. Unbounded: begin, end and row are x, y and z of the cell. */
+UGRID_FN_RARE ugrid_near ugrid_i_next_rare_cell(ugrid_near walk)
 {
-    const ugrid *grid = walk->grid;
-    if (ugrid_i_tight(grid)) return ugrid_i_next_tight(walk);
-    while (ugrid_i_next_entry(walk)) {
-        if (walk->id == walk->self || walk->id <= walk->only_ids_above) continue;
-        if (walk->place <= walk->above_local && walk->id < grid->rows) continue;
-        if (!grid->desc.unbounded || walk->whole) return 1;
-        if (ugrid_i_in_visited_cell(grid, walk->place, walk->x.cell, walk->y.cell, walk->z.cell))
-            return 1;
-    }
-    return 0;
+    const ugrid *grid = walk.grid;
+    int32_t cells = 1, x, y, z;
+    if (!ugrid_i_advance(&walk)) return walk;
+    if (!ugrid_i_turn_cell(&walk, 1, &walk.y, &y) || !ugrid_i_turn_cell(&walk, 2, &walk.z, &z))
+        return walk;
+    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk.x, &cells);
+    else if (!ugrid_i_turn_cell(&walk, 0, &walk.x, &x)) return walk;
+    walk.number = walk.bits & UGRID_I_WHOLE ? x : ugrid_i_number(grid, x, y, z);
+    if (ugrid_i_tight(grid)) walk.bits = ugrid_i_visited_bits(&walk, x, y, z);
+    ugrid_i_visit(&walk, cells);
+    if (!grid->desc.unbounded) return walk;
+    walk.begin = x;
+    walk.end = y;
+    walk.row = z;
+    return walk;
+}
+
+/* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
+UGRID_FN int32_t ugrid_i_entry_bits(const ugrid *grid, int32_t local)
+{
+    int32_t const x = grid->axis[0].span, y = grid->axis[1].span;
+    return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
+}
+
+/* Unbounded: is a particle at x entered in cell c along axis a by its entry number `step` there? */
+UGRID_FN int ugrid_i_is_step(const ugrid *grid, int a, ugrid_real x, int32_t step, int32_t c)
+{
+    int32_t const low = ugrid_i_raw_coordinate(&grid->axis[a], x - grid->tight_half),
+                  high = ugrid_i_raw_coordinate(&grid->axis[a], x + grid->tight_half);
+    return low + step == c && c <= high;
+}
+
+/* Is the entry of a particle in this cell of an unbounded grid, or does it only share the
+   bucket? */
+UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local, int32_t x,
+                                int32_t y, int32_t z)
+{
+    int32_t const wide = grid->axis[0].span, high = grid->axis[1].span;
+    ugrid_real p[3];
+    if (grid->record) memcpy(p, grid->record[place].x, sizeof p);
+    else ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+    return ugrid_i_is_step(grid, 0, p[0], local % wide, x) &&
+           ugrid_i_is_step(grid, 1, p[1], local / wide % high, y) &&
+           (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, p[2], local / (wide * high), z));
+}
+
+/* ugrid_i_entry_place of a rare walk in cell x, y, z. */
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t entry, int32_t x,
+                                         int32_t y, int32_t z)
+{
+    int32_t const place = entry / grid->spans, local = entry % grid->spans;
+    if ((bits | bits >> 4) & 7 & ugrid_i_entry_bits(grid, local)) return -1;
+    if (!grid->desc.unbounded || bits & UGRID_I_WHOLE) return place;
+    return ugrid_i_is_in_cell(grid, place, local, x, y, z) ? place : -1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2263,17 +2339,18 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
     reach = ugrid_i_largest_reach(grid, radius);
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3], d2;
+        int32_t const id = ugrid_id(grid, place);
         ugrid_near walk = ugrid_near_half(grid, place, reach);
         ugrid_point(grid, place, p);
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
             d2 = ugrid_i_distance2_in_box(grid, p, q);
-            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, walk.self, walk.id, d2))
+            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, id, walk.id, d2))
                 continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
-            last->i = walk.self;
+            last->i = id;
             last->j = walk.id;
         }
     }
@@ -3556,7 +3633,8 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugr
         d2 = ugrid_i_distance2_in_box(grid, p, q);
         if (d2 > limit) continue;
         if (search->filtered &&
-            !ugrid_i_passes(grid, search->radius, search->half, walk.self, walk.id, d2))
+            !ugrid_i_passes(grid, search->radius, search->half, ugrid_id(grid, row), walk.id,
+                            d2))
             continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits < UGRID_I_HITS) continue;

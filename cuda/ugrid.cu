@@ -150,7 +150,7 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                                    ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
-    ugrid_sweep const none = {0, 1, 1, 0, 0};
+    ugrid_sweep const none = {0, 1, 0};
     ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
                       y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
                       z = grid.desc.dim == 2 ? none
@@ -216,7 +216,6 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
                                                bool half, F f)
 {
     constexpr bool filtered = Path == UGRID_PATH_FILTERED || Path == UGRID_PATH_FILTERED_SPECIAL;
-    constexpr bool special = Path == UGRID_PATH_SPECIAL || Path == UGRID_PATH_FILTERED_SPECIAL;
     ugrid_real p[3], q[3];
     ugrid_contact contact;
     ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
@@ -227,7 +226,6 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     if (ugrid_i_by_entries(Path)) {
         ugrid_near walk =
             half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
-        walk.special = special; /* a constant: one form is compiled, with its registers */
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
@@ -2810,7 +2808,6 @@ __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ug
 {
     ugrid_near walk = ugrid_near_within(&grid, p, radius);
     ugrid_real at[3], q[3];
-    walk.special = Special;
     ugrid_i_wrap_point(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
