@@ -1504,7 +1504,7 @@ typedef struct ugrid_near {
     int32_t only_above; /* only higher places count: in the visited cell; TIGHT half walk: in all */
     int32_t bits;       /* >>walk-special: of the visited cell, 1 to 4 where it is not the first
                            along x, y, z; 16 to 64: axes on which only first cells of particles
-                           count; UGRID_I_WHOLE, UGRID_I_RARE */
+                           count; UGRID_I_WHOLE and others */
     int32_t row;        /* the number of the first cell of the visited row */
     int32_t number;     /* of the cell visited */
     int32_t cursor, left; /* remaining entries of this cell: index, number; lists: left = 1 until
@@ -1512,8 +1512,8 @@ typedef struct ugrid_near {
 } ugrid_near;
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
-   ugrid_i_next_rare_cell. */
-enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256 };
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more, of TIGHT grids or for ghosts. */
+enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512 };
 
 /* What walks of >>walk-special do otherwise. */
 UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
@@ -1521,9 +1521,9 @@ UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_
 UGRID_FN void ugrid_i_begin_special(ugrid_near *walk);
 UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, int32_t y,
                                            int32_t z);
-UGRID_FN_RARE ugrid_near ugrid_i_next_rare_cell(ugrid_near walk);
-UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t entry, int32_t x,
-                                         int32_t y, int32_t z);
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk);
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
+                                         int32_t entry, int32_t x, int32_t y, int32_t z);
 
 /* Does a walk go by strips of cells? */
 UGRID_FN_WALK int ugrid_i_by_strips(const ugrid *grid)
@@ -1688,6 +1688,7 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
         walk.only_above = place;
     } else if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
         walk.above_local = place;
+        walk.bits |= UGRID_I_SIFTS;
     } else {
         walk.above = place;
         ugrid_point(grid, place, p);
@@ -1806,7 +1807,7 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     int32_t cells = 1, turns = walk->x.width, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
-        *walk = ugrid_i_next_rare_cell(*walk);
+        ugrid_i_next_rare_cell(walk);
         return walk->z.width > 0;
     }
     if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
@@ -1827,28 +1828,32 @@ UGRID_FN_WALK int32_t ugrid_i_take_entry(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     int32_t const at = walk->cursor;
+    if (grid->start) {
+        walk->cursor = at + 1;
+        walk->left--;
+        return ugrid_i_tight(grid) ? grid->order[at] : at;
+    }
     if (grid->head) {
         walk->cursor = grid->next ? grid->next[at] : grid->record[at].link;
         walk->left = walk->cursor >= 0;
         return at;
     }
     if (--walk->left > 0)
-        walk->cursor += grid->slot && grid->desc.slot_layout == UGRID_SLOTS_BY_COLUMN
-                            ? grid->cell_count
-                            : 1;
-    return grid->slot ? grid->slot[at] : ugrid_i_tight(grid) ? grid->order[at] : at;
+        walk->cursor += grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? 1 : grid->cell_count;
+    return grid->slot[at];
 }
 
-/* The particle of an entry of the visited cell; -1: the entry does not count. */
+/* >>walk-special: the place of an entry of the visited cell; -1: the entry does not count. */
 UGRID_FN_WALK int32_t ugrid_i_entry_place(const ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
     if (walk->bits & UGRID_I_RARE)
-        return ugrid_i_rare_place(grid, walk->bits, entry, walk->begin, walk->end, walk->row);
-    if (!ugrid_i_tight(grid)) return entry;
-    /* the last bits of an entry are its bits: (bits & bits') == 0, Barbieri section 1 */
-    return (walk->bits | walk->bits >> 4) & entry & (grid->spans - 1) ? -1
-                                                                      : entry >> grid->desc.dim;
+        return ugrid_i_rare_place(grid, walk->bits, walk->above_local, entry, walk->begin,
+                                  walk->end, walk->row);
+    if (ugrid_i_tight(grid)) /* the last bits of an entry are its bits: Barbieri section 1 */
+        return (walk->bits | walk->bits >> 4) & entry & (grid->spans - 1) ? -1
+                                                                          : entry >> grid->desc.dim;
+    return entry <= walk->above_local && ugrid_id(grid, entry) < grid->rows ? -1 : entry;
 }
 
 /* The next candidate in walk->id and walk->place; 0 after the last. */
@@ -1857,12 +1862,13 @@ UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
     const ugrid *grid = walk->grid;
     do {
         while (walk->left > 0) {
-            int32_t const place = ugrid_i_entry_place(walk, ugrid_i_take_entry(walk));
-            if (place < 0 || place == walk->self || place <= walk->only_above) continue;
+            int32_t place = ugrid_i_take_entry(walk);
+            if (walk->bits) place = ugrid_i_entry_place(walk, place);
+            if (place == walk->self || place <= walk->only_above) continue;
             walk->place = walk->id = place;
             if (ugrid_i_sorted(grid))
                 walk->id = grid->record ? grid->record[place].link : grid->order[place];
-            if (place > walk->above_local || walk->id >= grid->rows) return 1;
+            return 1;
         }
     } while (ugrid_i_next_cell(walk));
     return 0;
@@ -1954,7 +1960,7 @@ UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_
 UGRID_FN void ugrid_i_begin_special(ugrid_near *walk)
 {
     int32_t const buckets = walk->grid->cell_count;
-    walk->bits |= 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
+    walk->bits |= UGRID_I_SIFTS | 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
     if (!walk->grid->desc.unbounded) return;
     if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
     walk->bits |= 16 * 7 | UGRID_I_WHOLE;
@@ -2021,23 +2027,23 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 }
 
 /* ugrid_i_next_cell of a rare walk. Unbounded: begin, end and row are x, y and z of the cell. */
-UGRID_FN_RARE ugrid_near ugrid_i_next_rare_cell(ugrid_near walk)
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
 {
-    const ugrid *grid = walk.grid;
+    const ugrid *grid = walk->grid;
     int32_t cells = 1, x, y, z;
-    if (!ugrid_i_advance(&walk)) return walk;
-    if (!ugrid_i_turn_cell(&walk, 1, &walk.y, &y) || !ugrid_i_turn_cell(&walk, 2, &walk.z, &z))
-        return walk;
-    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk.x, &cells);
-    else if (!ugrid_i_turn_cell(&walk, 0, &walk.x, &x)) return walk;
-    walk.number = walk.bits & UGRID_I_WHOLE ? x : ugrid_i_number(grid, x, y, z);
-    if (ugrid_i_tight(grid)) walk.bits = ugrid_i_visited_bits(&walk, x, y, z);
-    ugrid_i_visit(&walk, cells);
-    if (!grid->desc.unbounded) return walk;
-    walk.begin = x;
-    walk.end = y;
-    walk.row = z;
-    return walk;
+    if (!ugrid_i_advance(walk)) return;
+    if (!ugrid_i_turn_cell(walk, 1, &walk->y, &y) || !ugrid_i_turn_cell(walk, 2, &walk->z, &z))
+        return;
+    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, &cells);
+    else if (!ugrid_i_turn_cell(walk, 0, &walk->x, &x)) return;
+    walk->number = walk->bits & UGRID_I_WHOLE ? x : ugrid_i_number(grid, x, y, z);
+    if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
+    ugrid_i_visit(walk, cells);
+    if (!grid->desc.unbounded) return;
+    walk->begin = x;
+    walk->end = y;
+    walk->row = z;
+    return;
 }
 
 /* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
@@ -2070,10 +2076,11 @@ UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local,
 }
 
 /* ugrid_i_entry_place of a rare walk in cell x, y, z. */
-UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t entry, int32_t x,
-                                         int32_t y, int32_t z)
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
+                                         int32_t entry, int32_t x, int32_t y, int32_t z)
 {
     int32_t const place = entry / grid->spans, local = entry % grid->spans;
+    if (place <= above_local && ugrid_id(grid, place) < grid->rows) return -1;
     if ((bits | bits >> 4) & 7 & ugrid_i_entry_bits(grid, local)) return -1;
     if (!grid->desc.unbounded || bits & UGRID_I_WHOLE) return place;
     return ugrid_i_is_in_cell(grid, place, local, x, y, z) ? place : -1;
@@ -3895,7 +3902,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     list = ugrid_i_list_of(grid, offsets, ids, capacity);
     if (ugrid_i_list_faster(&list, radius, flags, &result)) {
         if (result != UGRID_OK) return result;
-    } else if (flags & UGRID_PLACES) {
+    } else if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
         ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
         while (list.rows <= grid->n) offsets[list.rows++] = list.total;
     } else {
@@ -4657,6 +4664,19 @@ UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugri
                           ugrid_i_append(set, 0, before, limit, hits, 0));
 }
 
+/* The same in the form of the search. */
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_row(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                          const ugrid_real p[3], int32_t before, int32_t after,
+                                          int32_t *hits)
+{
+#ifdef UGRID_I_FORMS
+    if (search->form == UGRID_I_AVX512)
+        return ugrid_i_row_avx512(search, set, p, before, after, hits);
+    if (search->form == UGRID_I_AVX2) return ugrid_i_row_avx2(search, set, p, before, after, hits);
+#endif
+    return ugrid_i_row_portable(search, set, p, before, after, hits);
+}
+
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
    places before it in the block, too. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
@@ -4668,14 +4688,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
     int32_t *const hits = ugrid_i_hits_of(search, set);
     int32_t found;
     if (block->first < 0) before = after = 0;
-#ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512)
-        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
-    else if (search->form == UGRID_I_AVX2)
-        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
-    else
-#endif
-        found = ugrid_i_row_portable(search, set, p, before, after, hits);
+    found = ugrid_i_row(search, set, p, before, after, hits);
     return found > 0 && search->take(search->user, row, hits, found);
 }
 
@@ -4735,7 +4748,7 @@ static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_
 }
 
 /* All rows of a search, block by block. 1 if `take` ended it. */
-static int ugrid_i_cell_rows(const ugrid_i_search *search)
+UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
 {
     const ugrid *grid = search->grid;
     int32_t const last =
@@ -4749,6 +4762,10 @@ static int ugrid_i_cell_rows(const ugrid_i_search *search)
     }
     return 0;
 }
+
+/* >>entries-faster. */
+static int ugrid_i_by_members(const ugrid *grid);
+UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
 /* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
 typedef struct ugrid_i_filtering {
@@ -4817,11 +4834,15 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 {
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
+    int const by_cells = ugrid_i_by_cells(given->grid),
+              by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
+                           given->last == given->grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
-    if (given->take == ugrid_i_take_row_length) wanted.take = ugrid_i_take_row_length_ahead;
-    if (given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
+    if (by_cells && given->take == ugrid_i_take_row_length)
+        wanted.take = ugrid_i_take_row_length_ahead;
+    if (by_cells && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
     search = wanted;
-    if (!ugrid_i_by_cells(given->grid)) {
+    if (!by_cells && !by_members) {
         *stopped = ugrid_i_place_rows(&search);
         return 1;
     }
@@ -4832,8 +4853,247 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         search.take = ugrid_i_take_through;
         search.user = &filtering;
     }
-    *stopped = ugrid_i_cell_rows(&search);
+    *stopped = by_cells ? ugrid_i_cell_rows(&search) : ugrid_i_rows_by_members(&search);
     return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>entries-faster: LIST, LIST_PACKED, FIXED and TIGHT, whose candidates lie anywhere in memory
+
+   The particles of a cell (LOOSE: of some adjacent cells that hold few) share their candidates, as
+   in >>search-faster: each is fetched once for all of them, entry by entry, in the order of the
+   walk. So the rows come cell by cell. Which candidates are particles of the block, its members, is
+   marked. In a half search they are taken in the order in which they list each other, cell by cell
+   and by ascending ids, and one whose row is done is moved to a NaN, where no other row finds it.
+
+       LIST, ids descend        cell 6: 7 5 2    5: 4    9: 8 1     block of cell 6, candidates
+       half: below 6 nothing    name   7  5  2  8  1     of row 2: 7 5 8 1
+       is fetched                      *  *  *           of row 5: 7 8 1, then of row 7: 8 1
+
+   TIGHT: members must have the same walk, since it decides which entry of a particle counts.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Can a search go through this grid so? */
+static int ugrid_i_by_members(const ugrid *grid)
+{
+    return grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
+           !ugrid_i_by_labels(grid);
+}
+
+/* Members are particles of the cells first .. last-1. */
+typedef struct ugrid_i_crew {
+    int32_t first, last;
+    ugrid_near walk;                        /* around them */
+    int32_t begin[UGRID_I_JOINED + 1];      /* where the candidates of each of these cells begin */
+    uint8_t is_member[UGRID_I_ROOM];
+    ugrid_i_candidates set;
+} ugrid_i_crew;
+
+/* A walk through one cell. */
+static ugrid_near ugrid_i_in_cell(const ugrid *grid, int32_t cell)
+{
+    ugrid_near walk = ugrid_i_near_none(grid);
+    walk.number = cell;
+    ugrid_i_open(&walk, 1);
+    return walk;
+}
+
+/* The next particle that has a row and its first entry in this cell; -1 after the last. */
+static int32_t ugrid_i_next_member(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    while (walk->left > 0) {
+        int32_t const entry = ugrid_i_take_entry(walk), place = entry / grid->spans;
+        if (place * grid->spans == entry && place < grid->rows) return place;
+    }
+    return -1;
+}
+
+/* Have two walks the same cells? */
+static int ugrid_i_same_cells(const ugrid_near *a, const ugrid_near *b)
+{
+    return a->x.low == b->x.low && a->x.width == b->x.width && a->y.low == b->y.low &&
+           a->y.width == b->y.width && a->z.low == b->z.low && a->z.width == b->z.width &&
+           a->bits == b->bits;
+}
+
+/* Chooses the cells of a block from its first one on, and its walk. 0: they have no members. */
+static int ugrid_i_join_cells(const ugrid_i_search *search, ugrid_i_crew *block)
+{
+    const ugrid *grid = search->grid;
+    int const joins = !ugrid_i_tight(grid) && grid->desc.cell_order == UGRID_ROWS;
+    int32_t const width = grid->axis[0].cells, left = width - block->first % width,
+                  most = search->form == UGRID_I_AVX512 ? 20 : 10;
+    ugrid_i_block_of box, more;
+    memset(&box, 0, sizeof box);
+    for (block->last = block->first; block->last < block->first + (joins ? left : 1);
+         block->last++) {
+        ugrid_near cell = ugrid_i_in_cell(grid, block->last);
+        ugrid_real p[3];
+        int32_t place;
+        if (block->last - block->first == UGRID_I_JOINED) break;
+        more = box;
+        while ((place = ugrid_i_next_member(&cell)) >= 0) {
+            if (ugrid_i_tight(grid) && more.count > 0) continue; /* the walk is that of the first */
+            ugrid_point(grid, place, p);
+            ugrid_i_extend(&more, p);
+        }
+        if (block->last > block->first && more.count > most) break;
+        box = more;
+    }
+    if (box.count > 0) block->walk = ugrid_i_near_box(grid, box.from, box.to, search->reach);
+    return box.count > 0;
+}
+
+/* Is the candidate of this entry, in a cell of the block, a member? */
+static int ugrid_i_is_member(const ugrid_i_search *search, const ugrid_i_crew *block,
+                             int32_t entry, int32_t place, const ugrid_real p[3])
+{
+    const ugrid *grid = search->grid;
+    ugrid_near walk;
+    if (place >= grid->rows) return 0;
+    if (!ugrid_i_tight(grid)) return 1;
+    if (place * grid->spans != entry) return 0;
+    walk = ugrid_i_near_box(grid, p, p, search->reach);
+    return ugrid_i_same_cells(&walk, &block->walk);
+}
+
+/* Fetches what counts in the visited cell. 0: they do not fit. */
+static int ugrid_i_fetch_cell(const ugrid_i_search *search, ugrid_i_crew *block, ugrid_near *walk,
+                              int own)
+{
+    const ugrid *grid = search->grid;
+    int const ghosts_only =
+        search->half && !ugrid_i_tight(grid) && walk->number < block->first;
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_real p[3];
+    while (walk->left > 0) {
+        int32_t const entry = ugrid_i_take_entry(walk), place = ugrid_i_entry_place(walk, entry);
+        if (place < 0 || (ghosts_only && place < grid->rows)) continue;
+        if (set->count == UGRID_I_GATHER) return 0;
+        ugrid_point(grid, place, p);
+        block->is_member[set->count] =
+            (uint8_t)(own && ugrid_i_is_member(search, block, entry, place, p));
+        set->x[set->count] = p[0];
+        set->y[set->count] = p[1];
+        set->z[set->count] = p[2];
+        set->name[set->count++] = place;
+    }
+    return 1;
+}
+
+/* Fetches the candidates of a block. 0: they do not fit, or members of a TIGHT grid are found in
+   another cell than their first one. */
+static int ugrid_i_fetch_block(const ugrid_i_search *search, ugrid_i_crew *block)
+{
+    const ugrid *grid = search->grid;
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_near walk = block->walk;
+    int32_t k, seen = 0;
+    int const skips = search->half && !ugrid_i_tight(grid) && grid->rows == grid->n;
+    set->count = 0;
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
+                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
+                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    if (skips) walk.own_number = block->first; /* cells below are not read: ugrid_i_below_own */
+    while (ugrid_i_next_cell(&walk)) {
+        int const own = walk.number >= block->first && walk.number < block->last;
+        if (own) block->begin[walk.number - block->first] = set->count;
+        if (!ugrid_i_fetch_cell(search, block, &walk, own)) return 0;
+        seen += own;
+        if (own) block->begin[walk.number - block->first + 1] = set->count;
+    }
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    return seen == block->last - block->first;
+}
+
+/* Do the ids of the members among candidates begin .. end-1 go up (1), down (-1), or neither
+   (0)? */
+static int ugrid_i_direction(const ugrid_i_crew *block, int32_t begin, int32_t end)
+{
+    int32_t last = -1, k;
+    int up = 1, down = 1;
+    for (k = begin; k < end; k++) {
+        if (!block->is_member[k]) continue;
+        if (last >= 0 && block->set.name[k] < last) up = 0;
+        if (last >= 0 && block->set.name[k] > last) down = 0;
+        last = block->set.name[k];
+    }
+    return up ? 1 : down ? -1 : 0;
+}
+
+/* The row of the member that is candidate k. */
+static int ugrid_i_member_row(const ugrid_i_search *search, ugrid_i_crew *block, int32_t k)
+{
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_real const p[3] = {set->x[k], set->y[k], set->z[k]};
+    int32_t found = ugrid_i_row(search, set, p, k, k + 1, set->hits), h, kept = 0;
+    if (search->half && !ugrid_i_tight(search->grid)) set->x[k] = ugrid_i_nan();
+    if (search->half && ugrid_i_tight(search->grid)) {
+        for (h = 0; h < found; h++) {
+            set->hits[kept] = set->hits[h];
+            kept += set->hits[h] > set->name[k];
+        }
+        found = kept;
+    }
+    return found > 0 && search->take(search->user, set->name[k], set->hits, found);
+}
+
+/* The rows of the members among the candidates of one cell. */
+static int ugrid_i_member_rows(const ugrid_i_search *search, ugrid_i_crew *block, int32_t cell)
+{
+    int32_t const begin = block->begin[cell], end = block->begin[cell + 1];
+    int const step = search->half ? ugrid_i_direction(block, begin, end) : 1;
+    int32_t k;
+    for (k = step > 0 ? begin : end - 1; k >= begin && k < end; k += step)
+        if (block->is_member[k] && ugrid_i_member_row(search, block, k)) return 1;
+    return 0;
+}
+
+/* Can the members of a half search be taken in order? (Lists made by a GPU have any order.) */
+static int ugrid_i_is_ordered(const ugrid_i_search *search, const ugrid_i_crew *block)
+{
+    int32_t c;
+    for (c = 0; search->half && c < block->last - block->first; c++)
+        if (!ugrid_i_direction(block, block->begin[c], block->begin[c + 1])) return 0;
+    return 1;
+}
+
+/* The rows of a block that its walk does not give: each by its own. all: of all members. */
+static int ugrid_i_other_rows(const ugrid_i_search *search, const ugrid_i_crew *block, int all)
+{
+    const ugrid *grid = search->grid;
+    int32_t cell, place;
+    if (!all && !ugrid_i_tight(grid)) return 0;
+    for (cell = block->first; cell < block->last; cell++) {
+        ugrid_near within = ugrid_i_in_cell(grid, cell), walk;
+        while ((place = ugrid_i_next_member(&within)) >= 0) {
+            ugrid_real p[3];
+            ugrid_point(grid, place, p);
+            walk = ugrid_i_near_box(grid, p, p, search->reach);
+            if (!all && ugrid_i_same_cells(&walk, &block->walk)) continue;
+            if (ugrid_i_place_row(search, place)) return 1;
+        }
+    }
+    return 0;
+}
+
+/* All rows of a search, block by block. 1 if `take` ended it. */
+UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid_i_crew block;
+    int32_t c;
+    if (search.half && ugrid_i_tight(search.grid)) search.count_only = 0; /* hits are sifted */
+    for (block.first = 0; block.first < search.grid->cell_count; block.first = block.last) {
+        int fits;
+        if (!ugrid_i_join_cells(&search, &block)) continue;
+        fits = ugrid_i_fetch_block(&search, &block) && ugrid_i_is_ordered(&search, &block);
+        for (c = 0; fits && c < block.last - block.first; c++)
+            if (ugrid_i_member_rows(&search, &block, c)) return 1;
+        if (ugrid_i_other_rows(&search, &block, !fits)) return 1;
+    }
+    return 0;
 }
 
 /* ----------------------------------------------------------------------------------------------
