@@ -144,6 +144,11 @@ int main(int argc, char **argv)
     dam_engine const engine = {&run, 50, dam_gpu_advance, dam_gpu_fetch, dam_gpu_times};
     dam_run(&own, &model, &engine, &state);
     dam_finish(&own, &model, &engine, &state);
+    if (own.insertion) {
+        double const seconds = dam_gpu_insertion(&run);
+        printf("  slowest step        %11.3f ms   insertion %.4f ms, %.1f million per second\n",
+               1e3 * run.slowest_step, 1e3 * seconds, run.n / seconds / 1e6);
+    }
     bool const agree = !own.check || dam_check(&own, &model, &state, &run);
     dam_gpu_free(&run);
     dam_state_free(&state);
