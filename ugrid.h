@@ -1513,7 +1513,7 @@ typedef struct ugrid_near {
 } ugrid_near;
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
-   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more, of TIGHT grids or for ghosts. */
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. */
 enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512 };
 
 /* What walks of >>walk-special do otherwise. */
@@ -1862,7 +1862,7 @@ UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     int32_t place = ugrid_i_take_entry(walk);
-    if (walk->bits) place = ugrid_i_entry_place(walk, place);
+    if (walk->bits & UGRID_I_SIFTS) place = ugrid_i_entry_place(walk, place);
     if (place == walk->self || place <= walk->only_above) return 0;
     walk->place = walk->id = place;
     if (ugrid_i_sorted(grid))
@@ -2026,13 +2026,19 @@ UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep 
 /* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
 UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 {
-    if (++walk->x.turn < ugrid_i_turns(walk, 0, &walk->x)) return 1;
-    walk->x.turn = 0;
-    if (++walk->y.turn < ugrid_i_turns(walk, 1, &walk->y)) return 2;
-    walk->y.turn = 0;
-    if (++walk->z.turn < ugrid_i_turns(walk, 2, &walk->z)) return 2;
-    walk->x.width = walk->y.width = walk->z.width = 0;
-    return 0;
+    int moved = 1;
+    if (++walk->x.turn >= ugrid_i_turns(walk, 0, &walk->x)) {
+        moved = 2;
+        walk->x.turn = 0;
+        if (++walk->y.turn >= ugrid_i_turns(walk, 1, &walk->y)) {
+            walk->y.turn = 0;
+            if (++walk->z.turn >= ugrid_i_turns(walk, 2, &walk->z)) {
+                walk->x.width = walk->y.width = walk->z.width = 0;
+                moved = 0;
+            }
+        }
+    }
+    return moved;
 }
 
 /* A rare walk by rows has come to another row of cells. */
@@ -2046,30 +2052,51 @@ UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
     if (walk->row < 0) walk->x.turn = INT32_MAX - 1; /* to the next row */
 }
 
-/* ugrid_i_next_cell of a rare walk. Unbounded: begin, end and row are x, y and z of the cell. */
+/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin, end
+   and row are then x, y and z of the cell. */
+UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
+{
+    const ugrid *grid = walk->grid;
+    int32_t x = 0, y = 0, z = 0, number = -1;
+    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded;
+    int there = !by_rows || walk->row >= 0;
+    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
+    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x) && there;
+    if (!by_rows || ugrid_i_tight(grid)) {
+        there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
+        there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
+        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
+    }
+    if (there)
+        number = by_rows                      ? walk->row + x
+                 : walk->bits & UGRID_I_WHOLE ? x
+                                              : ugrid_i_number(grid, x, y, z);
+    if (grid->desc.unbounded) {
+        walk->begin = x;
+        walk->end = y;
+        walk->row = z;
+    }
+    return number;
+}
+
+/* ugrid_i_next_cell of a rare walk. */
 UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
-    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded,
-              moved = ugrid_i_advance(walk);
-    int32_t cells = 1, x, y = 0, z = 0;
-    if (!moved) return;
-    if (by_rows && moved == 2) ugrid_i_rare_row(walk);
-    if (by_rows && walk->row < 0) return;
-    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, &cells);
-    else if (!ugrid_i_turn_cell(walk, 0, &walk->x, &x)) return;
-    if ((!by_rows || ugrid_i_tight(grid)) &&
-        (!ugrid_i_turn_cell(walk, 1, &walk->y, &y) || !ugrid_i_turn_cell(walk, 2, &walk->z, &z)))
-        return;
-    walk->number = by_rows                      ? walk->row + x
-                   : walk->bits & UGRID_I_WHOLE ? x
-                                                : ugrid_i_number(grid, x, y, z);
-    if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
-    ugrid_i_visit(walk, cells);
-    if (!grid->desc.unbounded) return;
-    walk->begin = x;
-    walk->end = y;
-    walk->row = z;
+    int const moved = ugrid_i_advance(walk);
+    int32_t cells = 1, begin, end;
+    if (moved == 2 && grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded)
+        ugrid_i_rare_row(walk);
+    if (moved) {
+        walk->number = ugrid_i_rare_number(walk, &cells);
+        begin = walk->begin;
+        end = walk->end;
+        if (walk->number >= 0) ugrid_i_visit(walk, cells);
+        if (grid->desc.unbounded) {
+            walk->begin = begin;
+            walk->end = end;
+        }
+    }
 }
 
 /* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
@@ -5021,6 +5048,7 @@ static int ugrid_i_fetch_block(const ugrid_i_search *search, ugrid_i_crew *block
     set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
                   ugrid_i_sees_images(&grid->axis[1], &walk.y) |
                   ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    if (ugrid_i_tight(grid)) set->images = ugrid_i_is_periodic(grid); /* centres may lie beyond */
     if (skips) walk.own_number = block->first; /* cells below are not read: ugrid_i_below_own */
     while (ugrid_i_next_cell(&walk)) {
         int const own = walk.number >= block->first && walk.number < block->last;

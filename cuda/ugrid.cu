@@ -98,7 +98,7 @@ static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device 
 /* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
    way. */
 enum ugrid_path {
-    UGRID_PATH_WALK,    /* cell by cell, entry by entry: ugrid_i_goes_cell_by_cell */
+    UGRID_PATH_WALK,    /* cell by cell, entry by entry, no axis periodic */
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
     UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
@@ -114,18 +114,18 @@ UGRID_FN constexpr bool ugrid_i_by_entries(ugrid_path path)
     return path != UGRID_PATH_RANGES && path != UGRID_PATH_STRIPS && path != UGRID_PATH_IMAGES;
 }
 
-/* Are the cells near a point three plain loops (ugrid_i_each_near)? */
+/* Are the cells near a point three plain loops (ugrid_i_each_near), without images? */
 UGRID_FN bool ugrid_i_goes_cell_by_cell(const ugrid *grid)
 {
-    return !ugrid_i_is_rare(grid) && grid->rows == grid->n;
+    return !ugrid_i_is_rare(grid) && !ugrid_i_is_periodic(grid) && grid->rows == grid->n;
 }
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
-    bool const special = !ugrid_i_goes_cell_by_cell(grid);
-    if (ugrid_i_filters(grid)) return special ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
+    if (ugrid_i_filters(grid))
+        return ugrid_i_is_rare(grid) ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
     if (!ugrid_has_ranges(grid) || !grid->record)
-        return special ? UGRID_PATH_SPECIAL : UGRID_PATH_WALK;
+        return ugrid_i_goes_cell_by_cell(grid) ? UGRID_PATH_WALK : UGRID_PATH_SPECIAL;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
     return ugrid_i_is_periodic(grid) ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
 }
@@ -186,7 +186,8 @@ __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_rea
 {
     for (int a = 0; a < 3; a++) {
         contact.d[a] = q[a] - p[a];
-        if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
+        if (Path != UGRID_PATH_STRIPS && Path != UGRID_PATH_WALK)
+            contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
     }
     contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
     return contact.d2 <= limit;
@@ -208,22 +209,8 @@ __device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugri
     }
 }
 
-/* The position of the particle of an entry, on periodic axes in the box. next: the following entry
-   of its list, fetched with it. */
-__device__ __forceinline__ void ugrid_i_linked_point(const ugrid &grid, int32_t entry,
-                                                     int32_t place, ugrid_real q[3], int32_t &next)
-{
-    if (grid.next) {
-        next = grid.next[entry];
-        ugrid_point(&grid, place, q);
-        return;
-    }
-    ugrid_record const record = ugrid_i_fetch_record(&grid.record[entry]);
-    for (int a = 0; a < 3; a++) q[a] = record.x[a];
-    next = record.link;
-}
-
-/* f(place, q) for each entry of a cell that counts in a walk with these bits (>>walk-special). */
+/* f(place, q) for each entry of a cell that counts in a walk with these bits (>>walk-special), in a
+   box without periodic axes. A list's next link is fetched with the position. */
 template <class F>
 __device__ __forceinline__ void ugrid_i_each_entry(const ugrid &grid, int32_t number, int32_t bits,
                                                    F f)
@@ -231,23 +218,31 @@ __device__ __forceinline__ void ugrid_i_each_entry(const ugrid &grid, int32_t nu
     int const shift = ugrid_i_tight(&grid) ? grid.desc.dim : 0;
     int32_t const mask = (bits | bits >> 4) & (grid.spans - 1);
     ugrid_real q[3];
-    if (grid.head) {
-        for (int32_t entry = grid.head[number], next; entry >= 0; entry = next) {
-            ugrid_i_linked_point(grid, entry, entry >> shift, q, next);
+    if (grid.head && grid.next) {
+        for (int32_t entry = grid.head[number]; entry >= 0;) {
+            int32_t const next = grid.next[entry];
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, entry >> shift, q);
             if (!(entry & mask)) f(entry >> shift, q);
+            entry = next;
         }
-        return;
-    }
-    int32_t const begin = grid.slot ? 0 : grid.start[number],
-                  end = grid.slot ? min(grid.count[number], grid.desc.slots)
-                                  : grid.start[number + 1];
-    for (int32_t k = begin; k < end; k++) {
-        int32_t const entry = grid.slot ? grid.slot[ugrid_i_slot(&grid, number, k)]
-                              : shift   ? grid.order[k]
-                                        : k;
-        if (entry & mask) continue;
-        ugrid_point(&grid, entry >> shift, q);
-        f(entry >> shift, q);
+    } else if (grid.head) {
+        for (int32_t entry = grid.head[number]; entry >= 0;) {
+            ugrid_record const record = ugrid_i_fetch_record(&grid.record[entry]);
+            f(entry, record.x);
+            entry = record.link;
+        }
+    } else {
+        int32_t const begin = grid.slot ? 0 : grid.start[number],
+                      end = grid.slot ? min(grid.count[number], grid.desc.slots)
+                                      : grid.start[number + 1];
+        for (int32_t k = begin; k < end; k++) {
+            int32_t const entry = grid.slot ? grid.slot[ugrid_i_slot(&grid, number, k)]
+                                  : shift   ? grid.order[k]
+                                            : k;
+            int32_t const place = entry >> shift;
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, ugrid_id(&grid, place), q);
+            if (!(entry & mask)) f(place, q);
+        }
     }
 }
 
@@ -302,7 +297,7 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
         contact.j = id;
         f(contact);
     };
-    if (Path == UGRID_PATH_WALK || Path == UGRID_PATH_FILTERED) {
+    if (Path == UGRID_PATH_WALK) {
         ugrid_i_each_near(grid, p, place, reach, half, [&](int32_t other, const ugrid_real *at) {
             meet(other, ugrid_id(&grid, other), at);
         });
