@@ -21,8 +21,9 @@
        per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
-       faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
-                       parallel-build, parallel-search, parallel-points, parallel-attributes
+       faster forms    faster, count-faster, search-faster, entries-faster, lanes, query-faster,
+                       parallel-run, parallel-build, parallel-search, parallel-points,
+                       parallel-attributes
        checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
        end             licence
@@ -118,7 +119,7 @@
             kept. After ugrid_reserve(n), builds up to n allocate nothing. An array that is too
             small for a build grows by half at least (by what is needed, where memory is short), so
             it may hold 1.5 times the figures below. A first build and a reserve take exactly these.
-            Searches need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
+            Searches need about 65 KB of stack (105 KB for double), with a filter 75 KB (115 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -839,7 +840,8 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
-   With UGRID_PLACES the list is made in one pass, and ids[] after the last entry may change. */
+   With UGRID_PLACES the list of a grid in cell order is made in one pass, and ids[] after the last
+   entry may change. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed);
@@ -861,8 +863,8 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user);
 
 /* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
-   (UGRID_STOPPED). Rows come in the order of the grid, empty ones not at all, and a long row in
-   pieces, one after the other. UGRID_PLACES: i and ids are places. ids are valid during the
+   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT: cell by cell, or by
+   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and ids are places. ids are valid during the
    call. */
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
@@ -1870,8 +1872,8 @@ UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk)
     return 1;
 }
 
-/* The next candidate in walk->id and walk->place; 0 after the last. (Loops with one exit: threads of
-   a warp meet there. With a return inside they go on one by one, and take 11 times as long.) */
+/* The next candidate in walk->id and walk->place; 0 after the last. (Loops with one exit: threads
+   of a warp meet there. With a return inside they go on one by one, and take 10 times as long.) */
 UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
     int more = 1, taken = 0;
@@ -2052,8 +2054,8 @@ UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
     if (walk->row < 0) walk->x.turn = INT32_MAX - 1; /* to the next row */
 }
 
-/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin, end
-   and row are then x, y and z of the cell. */
+/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin,
+   end and row are then x, y and z of the cell. */
 UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
 {
     const ugrid *grid = walk->grid;
@@ -2323,7 +2325,8 @@ UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, si
                                           void *d_dst, struct CUstream_st *stream);
 
 /* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
-   UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
+   UGRID_PLACES. Where the grid has its particles in cell order (SORT, COUNT; desc.coherent; fewer
+   than 32 cells), threads of a warp that share a cell are reduced first (Blog), unless flags has
    UGRID_PLAIN_ATOMICS. */
 enum { UGRID_PLAIN_ATOMICS = 4 };
 UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
@@ -4122,7 +4125,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
    >>faster: the faster forms, entered at the seams. They give the bits of the text above.
 
        fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
-       search                  >>search-faster: blocks of points; in vector instructions: >>lanes
+       search                  >>search-faster: blocks of points; of lists, slots and TIGHT:
+                               >>entries-faster; in vector instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
        pairs, counts, list     >>parallel-search
        move, sums              >>parallel-attributes

@@ -3357,12 +3357,12 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
     ugrid_device const device = ugrid_i_list_view(gpu);
-    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m, radius,
-                            d_offsets, (int32_t *)nullptr, (int64_t)0);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride,
+                            m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m, radius,
-                          d_offsets, d_ids, capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m,
+                          radius, d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */
