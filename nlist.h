@@ -4341,7 +4341,8 @@ static int64_t nlist_i_change_row(nlist_i_finder *finder, nlist_i_aside *aside, 
     aside->count = rows->count[i];
     if (rows->head) aside->head = rows->head[i];
     rows->count[i] = length;
-    at = nlist_i_put_row(rows, i, aside->count, length > 0 ? finder->found + finder->begin[i] : NULL, length, at);
+    at = nlist_i_put_row(rows, i, aside->count,
+                         length > 0 ? finder->found + finder->begin[i] : NULL, length, at);
     nlist_i_carry_one(finder, &pending, &aside->rows, 0, rows, i);
     nlist_i_copy_pending(&pending);
     return at;

@@ -119,13 +119,13 @@ template <search how> __device__ int in_cells(const view &v, float4 p, int32_t f
 {
     float const limit = v.radius * v.radius;
     int found = 0;
-    if (how == given_lists) {
+    if constexpr (how == given_lists) {
         for (int32_t k = v.head[first]; k >= 0; k = v.next[k])
             found += meets(p, v.point[k], limit);
-        return found;
+    } else {
+        for (int32_t k = v.start[first]; k < v.start[last + 1]; k++)
+            found += meets(p, how == given_cells ? v.point[v.id[k]] : v.sorted[k], limit);
     }
-    for (int32_t k = v.start[first]; k < v.start[last + 1]; k++)
-        found += meets(p, how == given_cells ? v.point[v.id[k]] : v.sorted[k], limit);
     return found;
 }
 
