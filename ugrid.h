@@ -869,8 +869,8 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
 
 /* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
    (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT: cell by cell, or by
-   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and ids are places. ids are valid during the
-   call. */
+   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and
+   ids are places. ids are valid during the call. */
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
@@ -1815,7 +1815,9 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     int32_t cells = 1, turns = walk->x.width, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
-        ugrid_i_next_rare_cell(walk);
+        ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
+        ugrid_i_next_rare_cell(&rare);
+        *walk = rare;
         return walk->z.width > 0;
     }
     if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
