@@ -368,8 +368,8 @@ static void work_half_slots(void *user)
                               h->j.desc.half ? take_lower : take_into_slot, h));
 }
 
-/* Each pair tested once: a half search, whose pairs are moved to the rows of the lower ids, by count
-   and scatter. Rows by place; nlist.h would still put them in the order of ids. */
+/* Each pair tested once: a half search, whose pairs are moved to the rows of the lower ids, by
+   count and scatter. Rows by place; nlist.h would still put them in the order of ids. */
 static void work_half_moved(void *user)
 {
     half_job *h = (half_job *)user;
