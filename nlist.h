@@ -26,7 +26,7 @@
        per element     numbers, match, each, carry, walls, units
        the method      blocks, build
        more of it      sources, skin, remap, process; resolve, memory
-       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-ugrid
+       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-find, find-lbvh
        stored, checked save, reserve, validate
        CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
                        lists of their own
@@ -565,11 +565,11 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    history and its events are those of the serial build, bit for bit, for any number of tasks in any
    order.
 
-   In tasks run: nlist_build_ugrid (half lists by a full search); of the other serial builds and of
+   In tasks run: nlist_build_ugrid and nlist_build_lbvh; of the other serial builds and of
    nlist_remap what follows the search (layout, history, events); the builds and searches of boxes.
    nlist_sum calls your function in the calling thread. CUDA builds ignore the hook. A task needs
    the stack of a search (>>rules in ugrid.h) and allocates nothing. The hook is called from 4,096
-   particles on (of a grid; of a box), and for what follows the search from 32,768.
+   particles on (of a grid, a tree, a box), and for what follows the search from 32,768.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -1772,8 +1772,8 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #include <float.h>
 #include <stdlib.h>
 
-/* Loops over candidates (>>find-lbvh, boxes) are compiled a second time for AVX2, and chosen at run time: with
-   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
+/* Loops over candidates (>>find-lbvh, boxes) are compiled a second time for AVX2, and chosen at run
+   time: with gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
     !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
     !defined(NLIST_PLAIN_LANES) && !defined(NLIST_PLAIN)
@@ -2240,9 +2240,7 @@ static int nlist_i_receive_row(void *user, int32_t place, const int32_t *places,
     return 0;
 }
 
-/* Finds the rows by a search of ugrid.h for each particle. (A half search of ugrid.h tests each
-   pair once, but finds half of a row's partners from their side: to sort those by row takes longer
-   than the tests.) */
+/* Finds the rows by a search of ugrid.h for each particle. */
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
@@ -3830,7 +3828,7 @@ static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n
    >>faster: the faster forms of four steps of >>build. The lists are the same, bit for bit.
 
        prepare   checks the particles in tasks (>>parallel-build)
-       find      from a grid: ids of partners without a branch, in tasks (>>parallel-ugrid)
+       find      from a grid or a tree: by vectors, in tasks (>>parallel-find, >>find-lbvh)
        lay out   with carry, in tasks (>>parallel-build); in place (>>carry-rows)
        carry     by rows that agree, and of long rows by sorting (>>carry-rows)
    ---------------------------------------------------------------------------------------------- */
@@ -4820,7 +4818,7 @@ static nlist_result nlist_i_find_ugrid(nlist_i_finder *finder, const nlist_i_sea
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
 }
 
-/* 1 if the grid may test the radii: not where a particle that is left out has none that is valid. */
+/* 1 if the grid may test the radii: not where one that is left out has none that is valid. */
 static int nlist_i_radii_valid(const nlist_i_finder *finder)
 {
     const nlist_real *const radii = finder->list->desc.radii;
@@ -4867,7 +4865,7 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
 enum {
     NLIST_I_BLOCK = 32,         /* leaves of a block at most */
     NLIST_I_FEW = 16,           /* leaves of a subtree that is tested whole */
-    NLIST_I_MOST_NEAR = 1024,   /* candidates of a block; if there are more, each leaf walks alone */
+    NLIST_I_MOST_NEAR = 1024,   /* candidates of a block; of more, each leaf walks alone */
     NLIST_I_NEAR_ROOM = NLIST_I_MOST_NEAR + NLIST_I_FEW
 };
 
@@ -5020,8 +5018,8 @@ static int32_t nlist_i_keep_own_images(const nlist_i_finder *finder, const nlist
     return kept;
 }
 
-/* The row of a leaf of the block. Its ids are written where they belong, if all are listed and there
-   is room for all candidates. */
+/* The row of a leaf of the block. Its ids are written where they belong, if all are listed and
+   there is room for all candidates. */
 static nlist_result nlist_i_leaf_row(nlist_i_finder *finder, nlist_i_leaves *near, int32_t i)
 {
     const nlist *list = finder->list;

@@ -121,7 +121,7 @@
             kept. After ugrid_reserve(n), builds up to n allocate nothing. An array that is too
             small for a build grows by half at least (by what is needed, where memory is short), so
             it may hold 1.5 times the figures below. A first build and a reserve take exactly these.
-            Searches need about 65 KB of stack (105 KB for double), with a filter 75 KB (115 KB).
+            Searches need about 70 KB of stack (110 KB for double), with a filter 80 KB (120 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -3706,7 +3706,7 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugr
         d2 = ugrid_i_distance2_in_box(grid, p, q);
         if (d2 > limit) continue;
         if (search->above && walk.id < ugrid_id(grid, row)) continue;
-        if (search->filtered &&
+        if ((search->filtered | search->radii) &&
             !ugrid_i_passes(grid, search->radius, search->half | search->above,
                             ugrid_id(grid, row), walk.id, d2))
             continue;
@@ -4475,7 +4475,7 @@ static ugrid_result ugrid_i_count_faster(ugrid *grid)
    If a block has more than UGRID_I_GATHER candidates, each of its points has its own walk.
    ---------------------------------------------------------------------------------------------- */
 
-/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. RANGES: ranges
+/* GATHER: 27 cells of up to 75 particles; 58 KB of stack for float, 99 for double. RANGES: ranges
    that are copied at a time. JOINED: the most cells of a block. */
 enum { UGRID_I_GATHER = 2048, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };

@@ -314,6 +314,7 @@ typedef struct half_job {
     int64_t room;
     int32_t *slot, *count;  /* the caller's own rows of `width` slots */
     int32_t width;
+    int64_t *at;            /* by place: where the next partner of a row goes */
 } half_job;
 
 static void work_half(void *user)
@@ -367,6 +368,33 @@ static void work_half_slots(void *user)
                               h->j.desc.half ? take_lower : take_into_slot, h));
 }
 
+/* Each pair tested once: a half search, whose pairs are moved to the rows of the lower ids, by
+   count and scatter. Rows by place; nlist.h would still put them in the order of ids. */
+static void work_half_moved(void *user)
+{
+    half_job *h = (half_job *)user;
+    const int32_t *order = h->j.grid.order;
+    int32_t const n = h->j.w->n;
+    int64_t needed, sum = 0, e;
+    int32_t p;
+    must_grid(ugrid_neighbors(&h->j.grid, h->j.w->radius, UGRID_HALF | UGRID_PLACES, h->j.offsets,
+                              h->j.ids, h->j.capacity, &needed));
+    memset(h->at, 0, (size_t)n * sizeof *h->at);
+    for (p = 0; p < n; p++)
+        for (e = h->j.offsets[p]; e < h->j.offsets[p + 1]; e++)
+            h->at[order[p] < order[h->j.ids[e]] ? p : h->j.ids[e]]++;
+    for (p = 0; p < n; p++) {
+        int64_t const count = h->at[p];
+        h->at[p] = sum;
+        sum += count;
+    }
+    for (p = 0; p < n; p++)
+        for (e = h->j.offsets[p]; e < h->j.offsets[p + 1]; e++) {
+            int32_t const q = h->j.ids[e], lower = order[p] < order[q];
+            h->slot[h->at[lower ? p : q]++] = lower ? order[q] : order[p];
+        }
+}
+
 static half_job new_half(const workload *w, int half, int by_tree, float box)
 {
     half_job h;
@@ -397,6 +425,7 @@ static void free_half(half_job *h)
     free(h->pairs);
     free(h->slot);
     free(h->count);
+    free(h->at);
     free_job(&h->j);
 }
 
@@ -433,6 +462,26 @@ static void half_by_pairs(const workload *w)
     free_half(&own);
 }
 
+/* The half list of a grid beside half searches. */
+static void half_by_moving(const workload *w)
+{
+    half_job list = new_half(w, 1, 0, 0), own = new_half(w, 1, 0, 0);
+    turn turns[2] = {{work_half, &list, 0}, {work_half_moved, &own, 0}};
+    must_grid(ugrid_count_pairs(&own.j.grid, w->radius, &own.j.capacity));
+    own.j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *own.j.offsets);
+    own.j.ids = (int32_t *)bench_alloc((size_t)own.j.capacity * sizeof *own.j.ids);
+    own.slot = (int32_t *)bench_alloc((size_t)own.j.capacity * sizeof *own.slot);
+    own.at = (int64_t *)bench_alloc((size_t)w->n * sizeof *own.at);
+    take_turns(turns, 2);
+    show("half", w, "half: a half search, pairs moved to rows by place", turns[1].ms,
+         bytes_of_list(&own.j, own.j.capacity), turns[1].ms);
+    show("half", w, "half: nlist_build_ugrid, rows by id", turns[0].ms,
+         bytes_of_list(&list.j, own.j.capacity), turns[1].ms);
+    bench_check_total(list.j.list.total, own.at[w->n - 1], "pairs that were moved");
+    free_half(&list);
+    free_half(&own);
+}
+
 /* STATIC beside the caller's own slots. */
 static void half_by_slots(const workload *w, int half)
 {
@@ -462,8 +511,10 @@ static void half_radii(int32_t n, int ratio)
 {
     workload w = uniform(n, 8, 0);
     float *radii = (float *)bench_alloc((size_t)n * sizeof *radii);
-    half_job half, full;
-    turn turns[2];
+    float *spheres = (float *)bench_alloc(4 * (size_t)n * sizeof *spheres);
+    half_job half, full, tree;
+    turn turns[3];
+    lbvh_desc as;
     char name[96];
     int32_t i;
     double mean = (1.0 + ratio) / 2;
@@ -471,21 +522,37 @@ static void half_radii(int32_t n, int ratio)
     for (i = 0; i < n; i++)
         radii[i] = unit * (1 + (float)(ratio - 1) * (float)(hash_of_pair(i, i) % 1000) / 999);
     w.radius = 2 * unit * (float)ratio;         /* of the cells */
+    for (i = 0; i < n; i++) {
+        memcpy(spheres + 4 * (size_t)i, w.frame[0] + 3 * (size_t)i, 3 * sizeof *spheres);
+        spheres[4 * (size_t)i + 3] = radii[i];
+    }
     half = new_half(&w, 1, 0, 0);
     full = new_half(&w, 0, 0, 0);
     half.j.desc.radius = full.j.desc.radius = 0;
     half.j.desc.radii = full.j.desc.radii = radii;
-    turns[0].work = turns[1].work = work_half;
+    tree = new_half(&w, 1, 0, 0);
+    tree.by_tree = 1;
+    tree.j.desc = half.j.desc;
+    memset(&as, 0, sizeof as);
+    as.kind = LBVH_SPHERES;
+    if (lbvh_build(&tree.tree, &as, spheres, 0, n) != LBVH_OK) exit(1);
+    turns[0].work = turns[1].work = turns[2].work = work_half;
     turns[0].job = &half;
     turns[1].job = &full;
-    take_turns(turns, 2);
+    turns[2].job = &tree;
+    take_turns(turns, 3);
     snprintf(name, sizeof name, "full: grid, radii 1 to %d", ratio);
     show("half", &w, name, turns[1].ms, bytes_of_list(&full.j, full.j.list.total), turns[1].ms);
     snprintf(name, sizeof name, "half: grid, radii 1 to %d", ratio);
     show("half", &w, name, turns[0].ms, bytes_of_list(&half.j, half.j.list.total), turns[1].ms);
     bench_check(2 * hash_of_list(&half.j.list) == hash_of_list(&full.j.list), name);
+    snprintf(name, sizeof name, "half: tree of spheres, radii 1 to %d", ratio);
+    show("half", &w, name, turns[2].ms, bytes_of_list(&half.j, half.j.list.total), turns[1].ms);
+    bench_check(hash_of_list(&half.j.list) == hash_of_list(&tree.j.list), name);
     free_half(&half);
     free_half(&full);
+    free_half(&tree);
+    free(spheres);
     free(radii);
     free_workload(&w);
 }
@@ -503,6 +570,7 @@ static void bench_half(void)
         half_and_full(&w, "tree of points", 1, 0);
         half_and_full(&w, "tree of boxes", 1, w.radius / 2);
         half_by_pairs(&w);
+        half_by_moving(&w);
         free_workload(&w);
     }
     w = uniform(200000, 15, 1);
@@ -516,6 +584,7 @@ static void bench_half(void)
     for (k = 0; k < 3; k++) {
         half_radii(sizes[k], 1);
         half_radii(sizes[k], 5);
+        half_radii(sizes[k], 10);
     }
 }
 
