@@ -4806,6 +4806,7 @@ typedef struct nlist_cuda_facts {
 } nlist_cuda_facts;
 
 enum { NLIST_CUDA_SCRATCH = 16 };
+enum { NLIST_I_BY_ROW = 1, NLIST_I_BY_PAIR = 2 };
 
 typedef struct nlist_cuda {
     nlist_device device;        /* the argument of your kernels */
@@ -4817,6 +4818,7 @@ typedef struct nlist_cuda {
                                    largest */
     int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
+    int32_t search;             /* private: 0, or NLIST_I_BY_ROW, NLIST_I_BY_PAIR for half lists */
 } nlist_cuda;
 
 /* Takes all memory for builds from positions and for sums over up to n particles, with `values`

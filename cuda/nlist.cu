@@ -19,8 +19,8 @@
                      `current` and the other values that only the device knows are the facts
                      (nlist_cuda_facts)
 
-   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, build, sources,
-   skin, remap, process, reserve, transfer. */
+   >>contents: search for >>, the name and a colon. memory, rows, layout, shared, carry, build,
+   sources, skin, remap, process, reserve, transfer. */
 
 #ifndef NLIST_H
 #error "cuda/nlist.cu is a part of nlist.h: include that"
@@ -33,6 +33,10 @@
 
 #include <climits>
 #include <cstring>
+
+#ifdef NLIST_I_LBVH_CUDA
+#include "lbvh_packets.cu"
+#endif
 
 namespace {
 
@@ -547,6 +551,15 @@ template <class Source> constexpr bool nlist_i_by_whole_warp = false;
    of their ids; names, the id of the partner at each place. */
 template <class Source> constexpr bool nlist_i_finds_places = false;
 
+/* True if a pair is listed, in the row of either. */
+__device__ __forceinline__ bool nlist_i_pairs(const nlist &list, const nlist_i_query &query,
+                                              int32_t j, const nlist_real q[3])
+{
+    nlist_real limit = query.limit;
+    if (list.desc.radii) limit = nlist_i_limit(&list.desc, query.radius, list.desc.radii[j]);
+    return nlist_i_distance2(&list, query.p, q) <= limit && nlist_i_allows(&list.desc, query.i, j);
+}
+
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
@@ -562,7 +575,8 @@ struct nlist_i_brute_source {
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real q[3];
-        for (int32_t j = 0; j < job.n; j++) {
+        int32_t const first = list.desc.half && !rows.uid ? query.i + 1 : 0;
+        for (int32_t j = first; j < job.n; j++) {
             nlist_i_point(&list, job.pos, job.stride, j, q);
             if (j != query.i && nlist_i_lists(&list, rows.uid, &query, j, q)) found(j);
         }
@@ -658,14 +672,22 @@ struct nlist_i_ugrid_walk_source {
 
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
    test them again: two for each of the 9 strips of one ring of cells. Twins: the first pass
-   searches for two places per thread (cuda/ugrid.cu: >>pieces). */
-template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i_ugrid_source {
+   searches for two places per thread (cuda/ugrid.cu: >>pieces). Half: only later places are
+   candidates, so that each pair is found once, in whichever row it is listed (>>shared). */
+template <ugrid_path Path, bool OnlyDistance, bool Twins = false, bool Half = false>
+struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
+    /* A half walk needs fewer words: the last one is own_length. */
     __device__ ugrid_i_hit_bits kept(const nlist_i_job &job) const
     {
-        return {words, nlist_i_words, ugrid_i_word_stride(job.n)};
+        return {words, nlist_i_words - (int)Half, ugrid_i_word_stride(job.n)};
+    }
+    /* Half walks: how many of its pairs are in the row of this place. */
+    __device__ uint32_t *own_length(const nlist_i_job &job, int32_t turn) const
+    {
+        return kept(job).at(nlist_i_words - 1, turn);
     }
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
@@ -680,15 +702,14 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && OnlyDistance ? query.i : -1;
+        int32_t const above = list.desc.half && OnlyDistance && !Half ? query.i : -1;
 #pragma unroll 4
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
             bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
-            found = found << 1 | (uint32_t)(within & (record.link > above));
+            found = found << 1 | (uint32_t)(within & (Half || record.link > above));
         }
-        /* not the particle itself */
-        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
+        return found & ugrid_i_listed(turn, Half, begin, end);
     }
     /* Removes those that are not listed because of radii, masks, exclusions or uids. */
     __device__ uint32_t filter(const nlist &list, const nlist_rows &rows,
@@ -698,7 +719,9 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
             int const bit = 31 - __clz((int)left);
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
             left ^= 1u << bit;
-            if (!nlist_i_lists(&list, rows.uid, &query, record.link, record.x)) found ^= 1u << bit;
+            if (Half ? !nlist_i_pairs(list, query, record.link, record.x)
+                     : !nlist_i_lists(&list, rows.uid, &query, record.link, record.x))
+                found ^= 1u << bit;
         }
         return found;
     }
@@ -720,7 +743,7 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
         };
         if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, piece);
         else
-            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false,
+            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, Half,
                                      [&](int32_t first, int32_t last) {
                                          ugrid_i_cut_strip(first, last, piece);
                                      });
@@ -766,8 +789,8 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
     __device__ const int32_t *names() const { return grid.grid.order; }
 };
 
-template <ugrid_path Path, bool OnlyDistance, bool Twins>
-constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins>> = true;
+template <ugrid_path Path, bool OnlyDistance, bool Twins, bool Half>
+constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins, Half>> = true;
 
 using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
 #endif
@@ -901,6 +924,135 @@ struct nlist_i_lbvh_source {
 };
 
 template <> constexpr bool nlist_i_by_whole_warp<nlist_i_lbvh_source> = true;
+
+/* Pairs that the boxes of a tree allow, from all lanes of a warp: tested 32 at a time. */
+struct nlist_i_pair_queue {
+    int32_t lane[64], id[64]; /* of the search, of the partner; a ring of two halves */
+};
+
+/* The queue of a warp: what it holds is tested, and given to pair(exists, i, j). */
+template <class Pair> struct nlist_i_pair_filter {
+    const nlist &list;
+    const nlist_i_job &job;
+    const nlist_i_query &query; /* of this lane */
+    int image;                  /* nlist_i_image; -1: no axis is periodic */
+    Pair &pair;
+    nlist_i_pair_queue *queue;
+    int from, waiting;
+
+    __device__ __forceinline__ nlist_i_pair_filter(const nlist &of, const nlist_i_job &with,
+                                                   const nlist_i_query &own, int which, Pair &give)
+        : list(of), job(with), query(own), image(which), pair(give), from(0), waiting(0)
+    {
+        __shared__ nlist_i_pair_queue queues[nlist_i_search_warps];
+        queue = &queues[threadIdx.x / 32];
+    }
+    /* Tests the first `many` pairs of a half. */
+    __device__ __forceinline__ void test(int many)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        __syncwarp();
+        bool exists = lane < many;
+        int const r = exists ? queue->lane[from + lane] : lane;
+        int32_t const j = exists ? queue->id[from + lane] : 0;
+        __syncwarp();
+        nlist_i_query other;
+        other.i = __shfl_sync(0xFFFFFFFFu, query.i, r);
+        for (int a = 0; a < 3; a++) other.p[a] = __shfl_sync(0xFFFFFFFFu, query.p[a], r);
+        other.radius = __shfl_sync(0xFFFFFFFFu, query.radius, r);
+        other.limit = nlist_i_limit(&list.desc, 0, 0);
+        if (exists) {
+            nlist_real q[3];
+            nlist_i_point(&list, job.pos, job.stride, j, q);
+            exists = (other.i < job.rows || j < job.rows) &&
+                     (image < 0 || nlist_i_in_image(&list, other.p, q, image)) &&
+                     nlist_i_pairs(list, other, j, q);
+        }
+        pair(exists, other.i, j);
+    }
+    /* Queues one pair of each lane that has one. */
+    __device__ __forceinline__ void push(bool has, int lane, int32_t id)
+    {
+        unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+        if (has) {
+            unsigned const lower = (1u << threadIdx.x % 32) - 1;
+            int const slot = (from + waiting + __popc(having & lower)) & 63;
+            queue->lane[slot] = lane;
+            queue->id[slot] = id;
+        }
+        waiting += __popc(having);
+        if (waiting < 32) return;
+        test(32);
+        from ^= 32;
+        waiting -= 32;
+    }
+    /* Queues the hits of a batch. Those of a lane with many, such as a large element's among small
+       ones, are taken by all lanes. */
+    __device__ __forceinline__ void add(unsigned hits, const lbvh_node *leaf)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        unsigned rows = __ballot_sync(0xFFFFFFFFu, __popc(hits) > 4);
+        for (; rows; rows &= rows - 1) {
+            int const r = __ffs((int)rows) - 1;
+            bool const has = __shfl_sync(0xFFFFFFFFu, hits, r) >> lane & 1;
+            push(has, r, has ? leaf[lane].link : 0);
+            if (lane == r) hits = 0;
+        }
+        for (; __any_sync(0xFFFFFFFFu, hits != 0); hits &= hits - 1)
+            push(hits != 0, lane, hits ? leaf[__ffs((int)hits) - 1].link : 0);
+    }
+    __device__ __forceinline__ void finish()
+    {
+        if (waiting > 0) test(waiting);
+    }
+};
+
+/* The walk for half lists: from each leaf to those at later places, so that each pair is found once
+   (lbvh_cuda_pairs walks in the same way). Batches of leaves are tested against boxes; what is left
+   is queued, and its distances are tested by all lanes, a pair each. */
+template <lbvh_i_test Test> struct nlist_i_half_lbvh_source {
+    nlist_i_lbvh_source whole;
+    __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
+                                   bool searches, const nlist_real at[3]) const
+    {
+        const lbvh *tree = &whole.tree.tree;
+        if (!searches) return lbvh_i_no_search(tree);
+        lbvh_overlap o = whole.search(list, query, out, true, at);
+        if (o.at < 0) return lbvh_i_no_search(tree);
+        if (Test != LBVH_I_BOX) return o;
+        nlist_real const reach =
+            nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at);
+        for (int a = 0; a < list.desc.dim; a++) {
+            o.min[a] = at[a] - reach;
+            o.max[a] = at[a] + reach;
+        }
+        o.reach2 = -1;
+        return o;
+    }
+    /* pair(exists, i, j): all lanes call each_pair, and it; place = -1: without a search. */
+    template <class Pair>
+    __device__ __forceinline__ void each_pair(const nlist &list, const nlist_i_job &job,
+                                              int32_t place, const nlist_i_query &query,
+                                              Pair pair) const
+    {
+        const lbvh &tree = whole.tree.tree;
+        lbvh_i_warp_batch &batch = lbvh_i_my_batch();
+        nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
+        bool const repeats = list.axis[0].periodic || list.axis[1].periodic ||
+                             list.axis[2].periodic;
+        int32_t const turn = nlist_i_thread(), begin = turn - (int32_t)(threadIdx.x % 32);
+        nlist_real at[3];
+        for (int image = repeats ? 0 : 13; image < (repeats ? 27 : 14); image++) {
+            if (!nlist_i_image(&list, query.p, image, at)) continue; /* the same for all lanes */
+            lbvh_overlap const o = search(list, query, out, place >= 0, at);
+            nlist_i_pair_filter<Pair> filter(list, job, query, repeats ? image : -1, pair);
+            lbvh_i_walk_packet_masked<Test, true, false, false>(
+                tree, o, turn, lbvh_i_begin_later(tree, begin), batch,
+                [&](unsigned hits, const lbvh_node *leaf) { filter.add(hits, leaf); });
+            filter.finish();
+        }
+    }
+};
 
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
@@ -1205,19 +1357,25 @@ struct nlist_i_batch {
     bool staged;
 };
 
-/* The lane's row, and where it begins in the stage: the sum of the lengths before it. */
-__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
-                                                                      const int64_t *offsets)
+/* Where the lane's row begins in the stage: the sum of the lengths before it. */
+__device__ __forceinline__ void nlist_i_stage_row(nlist_i_compact_row &row)
 {
     int const lane = (int)(threadIdx.x % 32);
-    nlist_i_compact_row row = {0, 0, 0};
-    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
     int32_t sum = row.length;
     for (int distance = 1; distance < 32; distance *= 2) {
         int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
         if (lane >= distance) sum += lower;
     }
     row.staged = sum - row.length;
+}
+
+/* The lane's row. */
+__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
+                                                                      const int64_t *offsets)
+{
+    nlist_i_compact_row row = {0, 0, 0};
+    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
+    nlist_i_stage_row(row);
     return row;
 }
 
@@ -1351,6 +1509,308 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_warp_max(&job.facts->needed_width, row.length);
     nlist_i_note_row(rows, job, to, turn, offsets);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>shared: half lists by half of a search
+
+   Each pair is found once, at the lower of its places. The lower id owns it, so a thread finds
+   pairs of its own row and of rows that other threads append to as well. `count` is the counter of
+   a row; a chain grows at its head. Rows come in any order: deterministic lists are searched for
+   row by row.
+
+       open       rows of no entries
+       share      pairs are appended to slots, and to the rest
+       COMPACT    the lengths of rows are counted; after the scan a row is filled from its begin by
+                  its own thread, and from its end by others, which count its length down
+       close      what is known once rows are complete
+   ---------------------------------------------------------------------------------------------- */
+
+/* Rows to append to. COMPACT: lengths to add to. */
+__global__ void nlist_i_open_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job, int64_t *lengths)
+{
+    int64_t const t = nlist_i_global_thread();
+    if (nlist_i_skips(device.list, job.facts)) return;
+    const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    if (rows.start) {
+        if (t <= job.rows) lengths[t] = 0;
+        return;
+    }
+    if (t < rows.n) rows.count[t] = 0;
+    if (t < rows.n && rows.head) rows.head[t] = -1;
+    if (4 * t + 4 <= slots) *reinterpret_cast<int4 *>(rows.slot + 4 * t) = make_int4(-1, -1, -1, -1);
+    else for (int64_t k = 4 * t; k < slots; k++) rows.slot[k] = -1;
+}
+
+/* The facts about complete rows, and which have entries. offsets: of COMPACT, or NULL. */
+__global__ void nlist_i_close_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job,
+                                     const int64_t *offsets)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    if (offsets) nlist_i_note_row(rows, job, to, i, offsets);
+    int32_t const count = i < job.rows ? rows.count[i] : 0;
+    nlist_i_warp_max(&job.facts->needed_width, count);
+    if (rows.touched) nlist_i_touch_row(rows, &job.facts->touched[to], i, count > 0);
+}
+
+/* One entry of the rest, in front of the chain of its row. */
+__device__ __forceinline__ void nlist_i_chain(const nlist_rows &rows, int32_t row, int32_t id,
+                                              int64_t e)
+{
+    if (e >= rows.capacity) return;
+    rows.partner[e] = id;
+    rows.own[e] = row;
+    rows.link[e] = atomicExch(&rows.head[row], (int32_t)e);
+}
+
+/* COMPACT: one entry, before those that other threads have put at the end of its row. */
+__device__ __forceinline__ void nlist_i_fill_from_end(const nlist_rows &rows, int32_t row,
+                                                      int32_t id, const int64_t *offsets,
+                                                      int64_t *lengths)
+{
+    unsigned long long const left = atomicAdd((unsigned long long *)&lengths[row], ~0ull);
+    int64_t const e = offsets[row] + (int64_t)left - 1;
+    if (e < rows.capacity) rows.partner[e] = id;
+}
+
+/* A thread's pairs, on their way to rows. 16 are staged, so that its own row is counted once for
+   all of them. */
+struct nlist_i_sharer {
+    const nlist_desc &desc;
+    const nlist_rows &rows;
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is this thread's */
+    unsigned long long *counter;            /* entries of partner in use */
+    int32_t i, staged;
+
+    __device__ __forceinline__ bool owns(int32_t j) const
+    {
+        return nlist_i_owns(&desc, rows.uid, i, j) != 0;
+    }
+    __device__ void put(int32_t j)
+    {
+        if (i >= rows.n && j >= rows.n) return; /* two ghosts */
+        stage[staged++][threadIdx.x] = j;
+        if (staged < nlist_i_stage) return;
+        int32_t const rest = put_slots();
+        if (rest > 0) put_rest(rest, nlist_i_take_stage(counter, rest));
+        staged = 0;
+    }
+    /* Counts the staged pairs, and writes those that have a slot. The others, as far as the layout
+       has a rest, stay in the stage: how many. */
+    __device__ int32_t put_slots()
+    {
+        int32_t own = 0, rest = 0;
+        for (int32_t k = 0; k < staged; k++) own += owns(stage[k][threadIdx.x]);
+        int32_t at = own > 0 ? atomicAdd(&rows.count[i], own) : 0;
+        for (int32_t k = 0; k < staged; k++) {
+            int32_t const j = stage[k][threadIdx.x];
+            bool const mine = owns(j);
+            int32_t const row = mine ? i : j, slot = mine ? at++ : atomicAdd(&rows.count[j], 1);
+            if (slot < rows.width)
+                rows.slot[(int64_t)row * rows.width + slot] = mine ? j : i;
+            else if (rows.partner) stage[rest++][threadIdx.x] = j;
+        }
+        return rest;
+    }
+    /* Writes the first `rest` of the stage to partner, from entry e on. */
+    __device__ void put_rest(int32_t rest, int64_t e) const
+    {
+        for (int32_t k = 0; k < rest; k++) {
+            int32_t const j = stage[k][threadIdx.x];
+            bool const mine = owns(j);
+            nlist_i_chain(rows, mine ? i : j, mine ? j : i, e + k);
+        }
+    }
+    /* All lanes of the warp call it. */
+    __device__ void finish()
+    {
+        int32_t const rest = put_slots();
+        __syncwarp();
+        if (rows.partner) put_rest(rest, nlist_i_take_at_once(counter, rest));
+    }
+};
+
+#ifdef NLIST_I_UGRID_CUDA
+/* Finds pairs in a grid and appends them to their rows, in all layouts but COMPACT. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_kernel(__grid_constant__ const nlist_device device,
+                         __grid_constant__ const nlist_i_job job,
+                         __grid_constant__ const Source source)
+{
+    __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    nlist_i_sharer sharer = {list.desc, rows, stage,
+                             (unsigned long long *)&job.facts->entries[to], query.i, 0};
+    if (begun)
+        source.each(list, job, rows, turn, query, NLIST_I_ONLY,
+                    [&](int32_t j) { sharer.put(j); });
+    sharer.finish();
+}
+
+/* COMPACT, first pass: adds each pair to the length of its row. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_lengths_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, int64_t *lengths)
+{
+    const nlist &list = device.list;
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    uint32_t own = 0;
+    if (nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    if (turn >= job.n) return;
+    if (source.begin(list, job, turn, query))
+        source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t j) {
+            if (query.i >= rows.n && j >= rows.n) return;
+            if (nlist_i_owns(&list.desc, rows.uid, query.i, j)) own++;
+            else atomicAdd((unsigned long long *)&lengths[j], 1ull);
+        });
+    *source.own_length(job, turn) = own;
+    if (own > 0) atomicAdd((unsigned long long *)&lengths[query.i], (unsigned long long)own);
+}
+
+/* COMPACT, second pass, as nlist_i_compact_kernel. A place stages the pairs of its own row; the
+   others it writes at once. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_compact_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, const int64_t *offsets,
+                                 int64_t *lengths)
+{
+    __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows;
+    int32_t const own = exists ? (int32_t)*source.own_length(job, turn) : 0;
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, own, 0};
+    nlist_i_stage_row(row);
+    for (int first = 0; first < 32;) {
+        nlist_i_batch const now = nlist_i_next_batch(row, first, false);
+        nlist_i_compact_writer writer =
+            now.staged
+                ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
+                : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
+        if (begun && lane >= now.first && lane < now.last)
+            source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
+                if (query.i >= rows.n && j >= rows.n) return;
+                if (nlist_i_owns(&list.desc, rows.uid, query.i, j)) writer.put(j);
+                else nlist_i_fill_from_end(rows, j, query.i, offsets, lengths);
+            });
+        __syncwarp();
+        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, nullptr);
+        __syncwarp();
+        first = now.last;
+    }
+}
+#endif
+
+#ifdef NLIST_I_LBVH_CUDA
+/* Adds 1 for each lane that has an entry, with one atomic per warp. */
+__device__ __forceinline__ int64_t nlist_i_take_ones(unsigned long long *counter, bool has)
+{
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned long long begin = 0;
+    if (having && lane == 0) begin = atomicAdd(counter, (unsigned long long)__popc(having));
+    return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 0) + __popc(having & ((1u << lane) - 1));
+}
+
+/* Adds 1, or -1, to counter[row] for each lane that has a pair, with one atomic per row: so the row
+   of a large element among small ones is no queue. Returns what each lane would have found. */
+template <class Word>
+__device__ __forceinline__ int64_t nlist_i_add_by_row(Word *counter, bool has, int32_t row,
+                                                      int step)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned const same = __match_any_sync(0xFFFFFFFFu, has ? row : -1 - lane);
+    int const leader = __ffs((int)same) - 1;
+    Word found = 0;
+    if (has && lane == leader) found = atomicAdd(&counter[row], (Word)(step * __popc(same)));
+    found = __shfl_sync(0xFFFFFFFFu, found, leader);
+    return (int64_t)found + step * __popc(same & ((1u << lane) - 1));
+}
+
+/* What becomes of pairs: all lanes call it. COMPACT, first pass: lengths are counted. */
+struct nlist_i_count_pairs {
+    unsigned long long *lengths;
+    __device__ __forceinline__ void take(const nlist_rows &, unsigned long long *, bool has,
+                                         int32_t row, int32_t) const
+    {
+        (void)nlist_i_add_by_row(lengths, has, row, 1);
+    }
+};
+
+/* COMPACT, second pass: rows are filled from their ends. */
+struct nlist_i_fill_pairs {
+    unsigned long long *lengths;
+    const int64_t *offsets;
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *, bool has,
+                                         int32_t row, int32_t id) const
+    {
+        int64_t const left = nlist_i_add_by_row(lengths, has, row, -1);
+        int64_t const e = has ? offsets[row] + left - 1 : 0;
+        if (has && e < rows.capacity) rows.partner[e] = id;
+    }
+};
+
+/* The other layouts. */
+struct nlist_i_append_pairs {
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *counter,
+                                         bool has, int32_t row, int32_t id) const
+    {
+        int64_t const slot = nlist_i_add_by_row(rows.count, has, row, 1);
+        bool const rests = has && slot >= rows.width;
+        if (has && !rests) rows.slot[(int64_t)row * rows.width + slot] = id;
+        if (!rows.partner) return;
+        int64_t const e = nlist_i_take_ones(counter, rests);
+        if (rests) nlist_i_chain(rows, row, id, e);
+    }
+};
+
+/* Finds pairs in a tree. */
+template <class Source, class To>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_pairs_kernel(__grid_constant__ const nlist_device device,
+                               __grid_constant__ const nlist_i_job job,
+                               __grid_constant__ const Source source, To to_rows)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    unsigned long long *const counter = (unsigned long long *)&job.facts->entries[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.whole.begin(list, job, turn, query);
+    auto pair = [&](bool exists, int32_t i, int32_t j) {
+        bool const owns = exists && nlist_i_owns(&list.desc, rows.uid, i, j);
+        to_rows.take(rows, counter, exists, owns ? i : j, owns ? j : i);
+    };
+    source.each_pair(list, job, begun ? turn : -1, query, pair);
+}
+#endif
 
 /* ----------------------------------------------------------------------------------------------
    >>carry: history and events
@@ -1677,6 +2137,36 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
                                   offsets);
     return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>,
                           gpu->device, job, source, offsets);
+}
+
+/* True if a half list is found by half of a search. Rows then come in any order. */
+bool nlist_i_finds_half(const nlist_cuda *gpu)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return desc->half && !desc->deterministic && gpu->search != NLIST_I_BY_ROW;
+}
+
+/* Half lists by half of a search, with the kernels of one source (>>shared). COMPACT: lengths are
+   counted, and rows filled; others: share. */
+template <class Count, class Fill, class Share>
+nlist_result nlist_i_find_half(nlist_cuda *gpu, const nlist_i_job &job, Count count, Fill fill,
+                               Share share, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    bool const compact = desc->layout == NLIST_COMPACT;
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS);
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)job.rows * desc->width : 0,
+                  opened = (int64_t)job.rows + 1 > slots / 4 + 1 ? (int64_t)job.rows + 1
+                                                                 : slots / 4 + 1;
+    nlist_result result = nlist_i_launch(gpu, stream, opened, nlist_i_block, nlist_i_open_kernel,
+                                         gpu->device, job, lengths);
+    if (result == NLIST_OK && compact) result = count(lengths);
+    if (result == NLIST_OK && compact) result = nlist_i_scan(gpu, job.rows, false, stream);
+    int64_t *const offsets = compact ? nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS) : nullptr;
+    if (result == NLIST_OK) result = compact ? fill(lengths, offsets) : share();
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, (int64_t)job.rows + 1, nlist_i_block, nlist_i_close_kernel,
+                          gpu->device, job, (const int64_t *)offsets);
 }
 
 /* Count, scan and write, for events of new rows and then of old ones. */
@@ -2027,6 +2517,38 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
+/* True if half of a search in this grid is faster than a search by row. */
+bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &)
+{
+    return gpu->search == NLIST_I_BY_PAIR || true;
+}
+
+/* Pairs in a grid with records, each once. */
+template <ugrid_path Path, bool OnlyDistance>
+nlist_result nlist_i_find_half_in_records(nlist_cuda *gpu, const nlist_i_job &job,
+                                          const ugrid_device &view, cudaStream_t stream)
+{
+    using Source = nlist_i_ugrid_source<Path, OnlyDistance, false, true>;
+    Source const source = {view, nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS)};
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_lengths_kernel<Source>, gpu->device, job, source,
+                                  lengths);
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_compact_kernel<Source>, gpu->device, job, source,
+                                  offsets, lengths);
+        },
+        [&] {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_kernel<Source>, gpu->device, job, source);
+        },
+        stream);
+}
+
 /* Finds the rows in a grid with records, by the form of search that fits the list. */
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
@@ -2036,6 +2558,10 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
     bool const has_uids = list->rows[0].uid || list->rows[1].uid,
                only_distance = !has_uids && nlist_i_only_distance(&list->desc, nullptr);
+    if (nlist_i_finds_half(gpu) && nlist_i_half_pays(gpu, view.grid))
+        return only_distance
+                   ? nlist_i_find_half_in_records<Path, true>(gpu, job, view, stream)
+                   : nlist_i_find_half_in_records<Path, false>(gpu, job, view, stream);
     if (!only_distance)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
     if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
@@ -2088,6 +2614,49 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
+namespace {
+
+/* Pairs in a tree, each once. */
+template <lbvh_i_test Test>
+nlist_result nlist_i_find_half_in_tree(nlist_cuda *gpu, const nlist_i_job &job,
+                                       const lbvh_device &tree, cudaStream_t stream)
+{
+    using Source = nlist_i_half_lbvh_source<Test>;
+    Source const source = {{tree}};
+    auto const run = [&](auto to_rows) {
+        return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                              nlist_i_share_pairs_kernel<Source, decltype(to_rows)>, gpu->device,
+                              job, source, to_rows);
+    };
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return run(nlist_i_count_pairs{(unsigned long long *)lengths});
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return run(nlist_i_fill_pairs{(unsigned long long *)lengths, offsets});
+        },
+        [&] { return run(nlist_i_append_pairs{}); }, stream);
+}
+
+/* Finds the rows in a tree: by how much spheres exceed their boxes, then the search. */
+nlist_result nlist_i_find_in_tree(nlist_cuda *gpu, const nlist_i_job &job, const lbvh_cuda *tree,
+                                  cudaStream_t stream)
+{
+    const lbvh &of = tree->device.tree;
+    nlist_result const measured = nlist_i_launch(gpu, stream, job.n, nlist_i_block,
+                                                 nlist_i_overhang_kernel, gpu->device, job,
+                                                 tree->device);
+    if (measured != NLIST_OK) return measured;
+    if (!nlist_i_finds_half(gpu) || of.mask)
+        return nlist_i_find_rows(gpu, job, nlist_i_lbvh_source{tree->device}, stream);
+    return of.desc.kind == LBVH_POINTS && of.desc.radius == 0
+               ? nlist_i_find_half_in_tree<LBVH_I_POINT_LEAVES>(gpu, job, tree->device, stream)
+               : nlist_i_find_half_in_tree<LBVH_I_BOX>(gpu, job, tree->device, stream);
+}
+
+} /* namespace */
+
 NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
                                              const lbvh_cuda *tree, const nlist_real *d_pos,
                                              size_t stride, int32_t n, struct CUstream_st *stream)
@@ -2101,14 +2670,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
         gpu, job, before,
-        [&](const nlist_i_job &with) {
-            nlist_result const measured = nlist_i_launch(gpu, stream, with.n, nlist_i_block,
-                                                         nlist_i_overhang_kernel, gpu->device, with,
-                                                         tree->device);
-            return measured == NLIST_OK
-                       ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream)
-                       : measured;
-        },
+        [&](const nlist_i_job &with) { return nlist_i_find_in_tree(gpu, with, tree, stream); },
         nlist_i_particle_carry{}, stream);
 }
 
