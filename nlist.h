@@ -160,7 +160,8 @@
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
-            lists, lbvh.h by place, brute force and pairs by ascending id.
+            lists, lbvh.h by place, brute force and pairs by ascending id. CUDA half lists from a
+            grid or tree have any order in a row, unless desc.deterministic.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is
@@ -4832,9 +4833,9 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
 /* As the builds above, with the same costs. The grid, the tree and pos must be complete on
    `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
    reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined. On overflow the size needed is still computed,
-   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
-   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   is unspecified; that within a row is defined in full lists. On overflow the size needed is still
+   computed, nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow
+   does all that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
    previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
    Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
    rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
