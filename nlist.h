@@ -4833,9 +4833,9 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
 /* As the builds above, with the same costs. The grid, the tree and pos must be complete on
    `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
    reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined in full lists. On overflow the size needed is still
-   computed, nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow
-   does all that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   is unspecified; that within rows: >>rules, Order. On overflow the size needed is still computed,
+   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
+   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
    previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
    Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
    rows and partners from n on, and triangles that the mesh does not have; kernels of your own must

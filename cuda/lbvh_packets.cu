@@ -23,7 +23,8 @@ __device__ __forceinline__ int32_t lbvh_i_thread()
     return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
-/* Leaves side by side whose common box is stored (cuda/lbvh.cu, >>leaves): half as many as a warp has lanes. */
+/* Leaves side by side whose common box is stored (cuda/lbvh.cu, >>leaves): half as many as a warp
+   has lanes. */
 constexpr int lbvh_i_slice = 16;
 
 /* Behind the nodes lie the boxes of slices, for >>packets. */

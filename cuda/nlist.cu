@@ -1539,7 +1539,8 @@ __global__ void nlist_i_open_kernel(__grid_constant__ const nlist_device device,
     }
     if (t < rows.n) rows.count[t] = 0;
     if (t < rows.n && rows.head) rows.head[t] = -1;
-    if (4 * t + 4 <= slots) *reinterpret_cast<int4 *>(rows.slot + 4 * t) = make_int4(-1, -1, -1, -1);
+    int4 const none = make_int4(-1, -1, -1, -1);
+    if (4 * t + 4 <= slots) *reinterpret_cast<int4 *>(rows.slot + 4 * t) = none;
     else for (int64_t k = 4 * t; k < slots; k++) rows.slot[k] = -1;
 }
 

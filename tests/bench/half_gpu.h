@@ -1,9 +1,11 @@
-/* half_gpu.h - half lists: each pair found once, and appended to the row of its lower id, beside the
-   search by row that throws half away. The rule that chooses (nlist_i_half_pays) comes from here.
+/* half_gpu.h - half lists: each pair found once, and appended to the row of its lower id, beside
+   the search by row that throws half away. The rule that chooses (nlist_i_half_pays) comes from
+   here.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   A part of bench_nlist.cu: included in its namespace. The base of a row is the search by row, or of
-   a tree the pairs of the same tree. Random: ids in any order; sorted: ids in the order of cells. */
+   A part of bench_nlist.cu: included in its namespace. The base of a row is the search by row, or
+   of a tree of two sizes the pairs of the same tree. Sorted: ids in the order of cells; else in any
+   order. */
 
 #ifndef HALF_GPU_H
 #define HALF_GPU_H

@@ -1,5 +1,5 @@
-/* half.cu - a part of test_nlist.cu: half lists by both searches, by row and by pair, from grids and
-   trees; with ghosts, crowds, and one large particle among small ones.
+/* half.cu - a part of test_nlist.cu: half lists by both searches, by row and by pair, from grids
+   and trees; with ghosts, crowds, and one large particle among small ones.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 static void test_half()
