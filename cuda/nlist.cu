@@ -60,6 +60,7 @@ enum {
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
+constexpr int nlist_i_half_words = 8; /* the same, twice, and one more, of half walks */
 
 /* Notes the error of a CUDA call. True if there is one. */
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
@@ -469,14 +470,15 @@ __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device
     facts->rows_cut = 0;
 }
 
-/* Maximum of a warp's values, into a word of the facts. */
+/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each (H200):
+   most warps see that theirs would change nothing. */
 __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
         int32_t const y = __shfl_xor_sync(0xFFFFFFFFu, x, step);
         x = x > y ? x : y;
     }
-    if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
+    if (threadIdx.x % 32 == 0 && x > __ldcv(word)) atomicMax(word, x);
 }
 
 /* The largest of desc.radii. Those that are no radius are reported. */
@@ -679,15 +681,21 @@ struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
-    /* A half walk needs fewer words: the last one is own_length. */
+    /* A half walk has fewer pieces, and two words for each: of the pairs in the row of this place,
+       and of the others. */
     __device__ ugrid_i_hit_bits kept(const nlist_i_job &job) const
     {
-        return {words, nlist_i_words - (int)Half, ugrid_i_word_stride(job.n)};
+        return {words, Half ? nlist_i_half_words : nlist_i_words, ugrid_i_word_stride(job.n)};
     }
-    /* Half walks: how many of its pairs are in the row of this place. */
+    __device__ uint32_t *others(const nlist_i_job &job, int piece, int32_t turn) const
+    {
+        return kept(job).at(nlist_i_half_words + piece, turn);
+    }
+    /* Half walks: how many pairs are in the row of this place; the highest bit: there are
+       others. */
     __device__ uint32_t *own_length(const nlist_i_job &job, int32_t turn) const
     {
-        return kept(job).at(nlist_i_words - 1, turn);
+        return kept(job).at(2 * nlist_i_half_words, turn);
     }
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
@@ -696,9 +704,10 @@ struct nlist_i_ugrid_source {
         query = nlist_i_query_of(&list.desc, own.link, own.x);
         return nlist_i_takes_part(list, job, query.i, own.x);
     }
-    /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
+    /* Tests places begin .. end-1: within the limit, and for half lists above our id. Half walks:
+       upper are the bits of those above it. */
     __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_query &query,
-                             nlist_real limit, int32_t begin, int32_t end) const
+                             nlist_real limit, int32_t begin, int32_t end, uint32_t &upper) const
     {
         uint32_t found = 0;
         ugrid_contact contact;
@@ -708,6 +717,7 @@ struct nlist_i_ugrid_source {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
             bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
             found = found << 1 | (uint32_t)(within & (Half || record.link > above));
+            if (Half) upper = upper << 1 | (uint32_t)(record.link > query.i);
         }
         return found & ugrid_i_listed(turn, Half, begin, end);
     }
@@ -725,7 +735,8 @@ struct nlist_i_ugrid_source {
         }
         return found;
     }
-    /* take(begin, end, find) for each piece; find() gives its bits. */
+    /* take(begin, end, find) for each piece; find() gives its bits, find(&upper) also whose id is
+       above our own. */
     template <class Take>
     __device__ __forceinline__ void each_piece(const nlist &list, const nlist_i_job &job,
                                                const nlist_rows &rows, int32_t turn,
@@ -736,8 +747,10 @@ struct nlist_i_ugrid_source {
         nlist_real const limit = OnlyDistance ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
         auto const piece = [&](int32_t begin, int32_t end) {
-            take(begin, end, [&] {
-                uint32_t const found = test(list, turn, query, limit, begin, end);
+            take(begin, end, [&](uint32_t *upper = nullptr) {
+                uint32_t above = 0;
+                uint32_t const found = test(list, turn, query, limit, begin, end, above);
+                if (upper) *upper = above;
                 return OnlyDistance ? found : filter(list, rows, query, found, end);
             });
         };
@@ -787,6 +800,85 @@ struct nlist_i_ugrid_source {
                             put);
     }
     __device__ const int32_t *names() const { return grid.grid.order; }
+    /* Half walks, the bits of a piece: those in the row of this place, and other(id) for each of
+       the others. Two ghosts are no pair. */
+    template <class Find, class Other>
+    __device__ __forceinline__ uint32_t own_bits(const nlist &list, const nlist_rows &rows,
+                                                 const nlist_i_query &query, int32_t end, Find find,
+                                                 uint32_t &left, Other other) const
+    {
+        uint32_t upper = 0, own = 0;
+        uint32_t const found = find(&upper);
+        bool const by_id = OnlyDistance && query.i < rows.n;
+        left = by_id ? found & ~upper : found;
+        if (by_id) own = found & upper;
+        for (uint32_t bits = left; bits;) {
+            int const bit = 31 - __clz((int)bits);
+            int32_t const j = grid.grid.record[end - 1 - bit].link;
+            bits ^= 1u << bit;
+            bool const mine = !by_id && nlist_i_owns(&list.desc, rows.uid, query.i, j),
+                       ghosts = query.i >= rows.n && j >= rows.n;
+            if (mine || ghosts) left ^= 1u << bit;
+            if (mine && !ghosts) own ^= 1u << bit;
+            if (!mine && !ghosts) other(j);
+        }
+        return own;
+    }
+    /* The first pass of a half walk: other(id) for the pairs in other rows. Returns how many are in
+       the row of this place. */
+    template <class Other>
+    __device__ uint32_t count_half(const nlist &list, const nlist_i_job &job,
+                                   const nlist_rows &rows, int32_t turn,
+                                   const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        uint32_t length = 0, any = 0;
+        int piece = 0;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            uint32_t const own = own_bits(list, rows, query, end, find, left, other);
+            if (bits.keeps(piece)) {
+                *bits.at(piece, turn) = own;
+                *others(job, piece, turn) = left;
+            }
+            piece++;
+            length += (uint32_t)__popc(own);
+            any |= left;
+        });
+        bits.end(piece, turn);
+        *own_length(job, turn) = length | (any ? 1u << 31 : 0u);
+        return length;
+    }
+    /* The second pass: put(place) for the row of this place, in order. */
+    template <class Put>
+    __device__ void fill_own(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                             int32_t turn, const nlist_i_query &query, Put put) const
+    {
+        auto const pieces = [&](auto take) {
+            each_piece(list, job, rows, turn, query, [&](int32_t begin, int32_t end, auto find) {
+                take(begin, end, [&] {
+                    uint32_t left;
+                    return own_bits(list, rows, query, end, find, left, [](int32_t) {});
+                });
+            });
+        };
+        ugrid_i_second_pass(kept(job), turn, pieces, put);
+    }
+    /* And other(id) for the pairs in other rows. */
+    template <class Other>
+    __device__ void fill_others(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                                int32_t turn, const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        int piece = 0;
+        if (!(*own_length(job, turn) >> 31)) return;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            if (bits.keeps(piece)) each_bit(*others(job, piece, turn), end, other);
+            else (void)own_bits(list, rows, query, end, find, left, other);
+            piece++;
+        });
+    }
 };
 
 template <ugrid_path Path, bool OnlyDistance, bool Twins, bool Half>
@@ -1557,7 +1649,26 @@ __global__ void nlist_i_close_kernel(__grid_constant__ const nlist_device device
     if (offsets) nlist_i_note_row(rows, job, to, i, offsets);
     int32_t const count = i < job.rows ? rows.count[i] : 0;
     nlist_i_warp_max(&job.facts->needed_width, count);
-    if (rows.touched) nlist_i_touch_row(rows, &job.facts->touched[to], i, count > 0);
+    if (!rows.touched) return; /* the same for all threads */
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    __shared__ int32_t before[nlist_i_block / 32 + 1]; /* touched rows of lower warps, and the begin
+                                                          of the block's */
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, count > 0);
+    if (lane == 0) before[warp] = __popc(having);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int32_t sum = 0;
+        for (int w = 0; w < nlist_i_block / 32; w++) {
+            int32_t const own = before[w];
+            before[w] = sum;
+            sum += own;
+        }
+        before[nlist_i_block / 32] = sum > 0 ? atomicAdd(&job.facts->touched[to], sum) : 0;
+    }
+    __syncthreads();
+    if (count > 0)
+        rows.touched[before[nlist_i_block / 32] + before[warp] +
+                     __popc(having & ((1u << lane) - 1))] = i;
 }
 
 /* One entry of the rest, in front of the chain of its row. */
@@ -1580,8 +1691,18 @@ __device__ __forceinline__ void nlist_i_fill_from_end(const nlist_rows &rows, in
     if (e < rows.capacity) rows.partner[e] = id;
 }
 
-/* A thread's pairs, on their way to rows. 16 are staged, so that its own row is counted once for
-   all of them. */
+/* Adds 1 for each lane that is here, with one atomic. */
+__device__ __forceinline__ int64_t nlist_i_take_one(unsigned long long *counter)
+{
+    unsigned const here = __activemask();
+    int const lane = (int)(threadIdx.x % 32), first = __ffs((int)here) - 1;
+    unsigned long long begin = 0;
+    if (lane == first) begin = atomicAdd(counter, (unsigned long long)__popc(here));
+    return (int64_t)__shfl_sync(here, begin, first) + __popc(here & ((1u << lane) - 1));
+}
+
+/* A thread's pairs, on their way to rows: those of its own row are staged, and counted together;
+   the others are appended at once. */
 struct nlist_i_sharer {
     const nlist_desc &desc;
     const nlist_rows &rows;
@@ -1589,51 +1710,61 @@ struct nlist_i_sharer {
     unsigned long long *counter;            /* entries of partner in use */
     int32_t i, staged;
 
-    __device__ __forceinline__ bool owns(int32_t j) const
-    {
-        return nlist_i_owns(&desc, rows.uid, i, j) != 0;
-    }
     __device__ void put(int32_t j)
     {
         if (i >= rows.n && j >= rows.n) return; /* two ghosts */
+        if (!nlist_i_owns(&desc, rows.uid, i, j)) {
+            give(j);
+            return;
+        }
         stage[staged++][threadIdx.x] = j;
         if (staged < nlist_i_stage) return;
-        int32_t const rest = put_slots();
-        if (rest > 0) put_rest(rest, nlist_i_take_stage(counter, rest));
+        int32_t const slots = put_slots(), rest = staged - slots;
+        if (rest > 0 && rows.partner) put_rest(slots, nlist_i_take_stage(counter, rest));
         staged = 0;
     }
-    /* Counts the staged pairs, and writes those that have a slot. The others, as far as the layout
-       has a rest, stay in the stage: how many. */
-    __device__ int32_t put_slots()
+    __device__ void give(int32_t j) const
     {
-        int32_t own = 0, rest = 0;
-        for (int32_t k = 0; k < staged; k++) own += owns(stage[k][threadIdx.x]);
-        int32_t at = own > 0 ? atomicAdd(&rows.count[i], own) : 0;
-        for (int32_t k = 0; k < staged; k++) {
-            int32_t const j = stage[k][threadIdx.x];
-            bool const mine = owns(j);
-            int32_t const row = mine ? i : j, slot = mine ? at++ : atomicAdd(&rows.count[j], 1);
-            if (slot < rows.width)
-                rows.slot[(int64_t)row * rows.width + slot] = mine ? j : i;
-            else if (rows.partner) stage[rest++][threadIdx.x] = j;
-        }
-        return rest;
+        int32_t const slot = atomicAdd(&rows.count[j], 1);
+        if (slot < rows.width) rows.slot[(int64_t)j * rows.width + slot] = i;
+        else if (rows.partner) nlist_i_chain(rows, j, i, nlist_i_take_one(counter));
     }
-    /* Writes the first `rest` of the stage to partner, from entry e on. */
-    __device__ void put_rest(int32_t rest, int64_t e) const
+    /* Counts what is staged, and writes what has a slot: how many. */
+    __device__ int32_t put_slots() const
     {
-        for (int32_t k = 0; k < rest; k++) {
-            int32_t const j = stage[k][threadIdx.x];
-            bool const mine = owns(j);
-            nlist_i_chain(rows, mine ? i : j, mine ? j : i, e + k);
+        if (staged == 0) return 0;
+        int32_t const first = atomicAdd(&rows.count[i], staged),
+                      room = rows.width > first ? rows.width - first : 0,
+                      many = staged < room ? staged : room;
+        int32_t *const slot = rows.slot + (int64_t)i * rows.width + first;
+        int32_t k = 0;
+        if (rows.width % 4 == 0 && first % 4 == 0)
+            for (; k + 4 <= many; k += 4)
+                *reinterpret_cast<int4 *>(slot + k) =
+                    make_int4(stage[k][threadIdx.x], stage[k + 1][threadIdx.x],
+                              stage[k + 2][threadIdx.x], stage[k + 3][threadIdx.x]);
+        for (; k < many; k++) slot[k] = stage[k][threadIdx.x];
+        return many;
+    }
+    /* Writes the staged pairs from k on to partner, from entry e on: a chain, in front of the
+       row's. */
+    __device__ void put_rest(int32_t k, int64_t e) const
+    {
+        int64_t const begin = e;
+        if (k >= staged || e >= rows.capacity) return;
+        for (; k < staged && e < rows.capacity; k++, e++) {
+            rows.partner[e] = stage[k][threadIdx.x];
+            rows.own[e] = i;
+            rows.link[e] = (int32_t)(e + 1);
         }
+        rows.link[e - 1] = atomicExch(&rows.head[i], (int32_t)begin);
     }
     /* All lanes of the warp call it. */
     __device__ void finish()
     {
-        int32_t const rest = put_slots();
+        int32_t const slots = put_slots();
         __syncwarp();
-        if (rows.partner) put_rest(rest, nlist_i_take_at_once(counter, rest));
+        if (rows.partner) put_rest(slots, nlist_i_take_at_once(counter, staged - slots));
     }
 };
 
@@ -1671,17 +1802,15 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     const nlist &list = device.list;
     int32_t const turn = nlist_i_thread();
     nlist_i_query query = {};
-    uint32_t own = 0;
-    if (nlist_i_skips(list, job.facts)) return;
+    if (turn >= job.n || nlist_i_skips(list, job.facts)) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    if (turn >= job.n) return;
-    if (source.begin(list, job, turn, query))
-        source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t j) {
-            if (query.i >= rows.n && j >= rows.n) return;
-            if (nlist_i_owns(&list.desc, rows.uid, query.i, j)) own++;
-            else atomicAdd((unsigned long long *)&lengths[j], 1ull);
-        });
-    *source.own_length(job, turn) = own;
+    if (!source.begin(list, job, turn, query)) {
+        *source.own_length(job, turn) = 0;
+        return;
+    }
+    uint32_t const own = source.count_half(list, job, rows, turn, query, [&](int32_t j) {
+        atomicAdd((unsigned long long *)&lengths[j], 1ull);
+    });
     if (own > 0) atomicAdd((unsigned long long *)&lengths[query.i], (unsigned long long)own);
 }
 
@@ -1704,26 +1833,30 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_query query = {};
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
     bool const exists = turn < job.n && query.i < job.rows;
-    int32_t const own = exists ? (int32_t)*source.own_length(job, turn) : 0;
-    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, own, 0};
+    uint32_t const own = exists ? *source.own_length(job, turn) << 1 >> 1 : 0;
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, (int32_t)own, 0};
     nlist_i_stage_row(row);
+    const int32_t *const names = source.names();
     for (int first = 0; first < 32;) {
         nlist_i_batch const now = nlist_i_next_batch(row, first, false);
         nlist_i_compact_writer writer =
             now.staged
                 ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
                 : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
-        if (begun && lane >= now.first && lane < now.last)
-            source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
-                if (query.i >= rows.n && j >= rows.n) return;
-                if (nlist_i_owns(&list.desc, rows.uid, query.i, j)) writer.put(j);
-                else nlist_i_fill_from_end(rows, j, query.i, offsets, lengths);
-            });
+        if (begun && own > 0 && lane >= now.first && lane < now.last) {
+            source.fill_own(list, job, rows, turn, query, [&](int32_t place) { writer.put(place); });
+            for (int32_t k = 0; !now.staged && k < writer.room; k++)
+                writer.to[k] = names[writer.to[k]];
+        }
         __syncwarp();
-        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, nullptr);
+        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
         __syncwarp();
         first = now.last;
     }
+    if (begun)
+        source.fill_others(list, job, rows, turn, query, [&](int32_t j) {
+            nlist_i_fill_from_end(rows, j, query.i, offsets, lengths);
+        });
 }
 #endif
 
@@ -1791,8 +1924,8 @@ struct nlist_i_append_pairs {
 };
 
 /* Finds pairs in a tree. */
-template <class Source, class To>
-__global__ void __launch_bounds__(nlist_i_search_block)
+template <class Source, class To, int Blocks>
+__global__ void __launch_bounds__(nlist_i_search_block, Blocks)
     nlist_i_share_pairs_kernel(__grid_constant__ const nlist_device device,
                                __grid_constant__ const nlist_i_job job,
                                __grid_constant__ const Source source, To to_rows)
@@ -2626,7 +2759,7 @@ nlist_result nlist_i_find_half_in_tree(nlist_cuda *gpu, const nlist_i_job &job,
     Source const source = {{tree}};
     auto const run = [&](auto to_rows) {
         return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
-                              nlist_i_share_pairs_kernel<Source, decltype(to_rows)>, gpu->device,
+                              nlist_i_share_pairs_kernel<Source, decltype(to_rows), 8>, gpu->device,
                               job, source, to_rows);
     };
     return nlist_i_find_half(
