@@ -470,15 +470,35 @@ __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device
     facts->rows_cut = 0;
 }
 
-/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each (H200):
-   most warps see that theirs would change nothing. */
-__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+/* The maximum of a warp's values, for all lanes. */
+__device__ __forceinline__ int32_t nlist_i_max_of_warp(int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
         int32_t const y = __shfl_xor_sync(0xFFFFFFFFu, x, step);
         x = x > y ? x : y;
     }
+    return x;
+}
+
+/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each (H200):
+   most see that theirs would change nothing. */
+__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+{
+    x = nlist_i_max_of_warp(x);
     if (threadIdx.x % 32 == 0 && x > __ldcv(word)) atomicMax(word, x);
+}
+
+/* The same of a block of nlist_i_block threads, for kernels that do little else: looking takes time,
+   too. All threads call it, once. */
+__device__ __forceinline__ void nlist_i_block_max(int32_t *word, int32_t x)
+{
+    __shared__ int32_t of_warp[nlist_i_block / 32];
+    x = nlist_i_max_of_warp(x);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int w = 0; w < nlist_i_block / 32; w++) x = of_warp[w] > x ? of_warp[w] : x;
+    if (x > __ldcv(word)) atomicMax(word, x);
 }
 
 /* The largest of desc.radii. Those that are no radius are reported. */
@@ -493,7 +513,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
         else nlist_i_report(job.facts, i);
     }
-    nlist_i_warp_max(&job.facts->reach_bits, bits);
+    nlist_i_block_max(&job.facts->reach_bits, bits);
 }
 
 /* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond
@@ -1114,9 +1134,9 @@ template <lbvh_i_test Test> struct nlist_i_half_lbvh_source {
         if (Test != LBVH_I_BOX) return o;
         nlist_real const reach =
             nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at);
-        for (int a = 0; a < list.desc.dim; a++) {
-            o.min[a] = at[a] - reach;
-            o.max[a] = at[a] + reach;
+        for (int a = 0; a < 3; a++) { /* no index that only the device knows: registers */
+            o.min[a] = a < list.desc.dim ? at[a] - reach : o.min[a];
+            o.max[a] = a < list.desc.dim ? at[a] + reach : o.max[a];
         }
         o.reach2 = -1;
         return o;
@@ -1167,7 +1187,7 @@ __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device dev
             bits = reached ? nlist_i_bits(out) : 0x7F800000;
         }
     }
-    nlist_i_warp_max(&job.facts->sticks_bits, bits);
+    nlist_i_block_max(&job.facts->sticks_bits, bits);
 }
 
 struct nlist_i_mesh_source {
@@ -1648,7 +1668,7 @@ __global__ void nlist_i_close_kernel(__grid_constant__ const nlist_device device
     const nlist_rows &rows = list.rows[to];
     if (offsets) nlist_i_note_row(rows, job, to, i, offsets);
     int32_t const count = i < job.rows ? rows.count[i] : 0;
-    nlist_i_warp_max(&job.facts->needed_width, count);
+    nlist_i_block_max(&job.facts->needed_width, count);
     if (!rows.touched) return; /* the same for all threads */
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     __shared__ int32_t before[nlist_i_block / 32 + 1]; /* touched rows of lower warps, and the begin
@@ -2274,7 +2294,7 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
 }
 
 /* True if a half list is found by half of a search. Rows then come in any order. */
-bool nlist_i_finds_half(const nlist_cuda *gpu)
+[[maybe_unused]] bool nlist_i_finds_half(const nlist_cuda *gpu)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     return desc->half && !desc->deterministic && gpu->search != NLIST_I_BY_ROW;
@@ -2651,10 +2671,14 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
-/* True if half of a search in this grid is faster than a search by row. */
-bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &)
+/* True if half of a search in this grid is faster than a search by row (tests/bench/notes/nlist.md):
+   where the caller says that ids are in the order of cells, so that nearly all pairs of a place are
+   in its own row; and where that row need not keep its order, by which history is found at once. */
+bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &grid)
 {
-    return gpu->search == NLIST_I_BY_PAIR || true;
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return gpu->search == NLIST_I_BY_PAIR || (grid.desc.coherent && !nlist_i_keeps_two(desc) &&
+                                              desc->layout != NLIST_DYNAMIC);
 }
 
 /* Pairs in a grid with records, each once. */
