@@ -161,7 +161,7 @@
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
             lists, lbvh.h by place, brute force and pairs by ascending id. CUDA half lists from a
-            grid or tree have any order in a row, unless desc.deterministic.
+            tree or a `coherent` grid have any order in a row, unless desc.deterministic.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is

@@ -480,16 +480,16 @@ __device__ __forceinline__ int32_t nlist_i_max_of_warp(int32_t x)
     return x;
 }
 
-/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each (H200):
-   most see that theirs would change nothing. */
+/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each
+   (H200): most see that theirs would change nothing. */
 __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
 {
     x = nlist_i_max_of_warp(x);
     if (threadIdx.x % 32 == 0 && x > __ldcv(word)) atomicMax(word, x);
 }
 
-/* The same of a block of nlist_i_block threads, for kernels that do little else: looking takes time,
-   too. All threads call it, once. */
+/* The same of a block of nlist_i_block threads, for kernels that do little else: looking takes
+   time, too. All threads call it, once. */
 __device__ __forceinline__ void nlist_i_block_max(int32_t *word, int32_t x)
 {
     __shared__ int32_t of_warp[nlist_i_block / 32];
@@ -1864,7 +1864,8 @@ __global__ void __launch_bounds__(nlist_i_search_block)
                 ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
                 : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
         if (begun && own > 0 && lane >= now.first && lane < now.last) {
-            source.fill_own(list, job, rows, turn, query, [&](int32_t place) { writer.put(place); });
+            source.fill_own(list, job, rows, turn, query,
+                            [&](int32_t place) { writer.put(place); });
             for (int32_t k = 0; !now.staged && k < writer.room; k++)
                 writer.to[k] = names[writer.to[k]];
         }
@@ -2671,9 +2672,10 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
-/* True if half of a search in this grid is faster than a search by row (tests/bench/notes/nlist.md):
-   where the caller says that ids are in the order of cells, so that nearly all pairs of a place are
-   in its own row; and where that row need not keep its order, by which history is found at once. */
+/* True if half of a search in this grid is faster than a search by row
+   (tests/bench/notes/nlist.md): where the caller says that ids are in the order of cells, so that
+   nearly all pairs of a place are in its own row; and where that row need not keep its order, by
+   which history is found at once. */
 bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &grid)
 {
     const nlist_desc *desc = &gpu->device.list.desc;

@@ -2,15 +2,20 @@
    and trees; with ghosts, crowds, and one large particle among small ones.
    SPDX-License-Identifier: MIT OR Unlicense */
 
+/* Every layout, both sources, all periods, with ghosts and without. */
 static void test_half()
 {
-    for (size_t k = 0; k < case_count; k++) {
-        Case c = case_of(k);
-        if (!c.half || c.deterministic || (c.source != GRID && c.source != TREE)) continue;
-        if (!chosen(k + 5, share, 60)) continue;
-        c.n = size_of(c.shape, k);
+    for (size_t k = 0; k < 4 * 2 * 3 * 2; k++) {
+        uint32_t const s = scattered(k + 500);
+        Case c = case_of(s % case_count);
+        c.layout = (nlist_layout)(k % 4);
+        c.source = k / 4 % 2 ? GRID : TREE;
+        c.periodic = (int)(k / 8 % 3);
+        c.half = 1, c.deterministic = 0;
+        c.variant = (int)(s / 8 % 2 * 15 + s / 16 % 6); /* UGRID_SORT, UGRID_COUNT */
+        c.n = std::min(size_of(c.shape, k), 48);
         Input in = input_of(c, (int)k);
-        if (k / 4 % 3 == 0) in.desc.rows = asked_rows(k, c.n);
+        if (k / 24) in.desc.rows = c.n / 2;
         OnDevice const on_device(in);
         for (int search : {NLIST_I_BY_PAIR, NLIST_I_BY_ROW}) {
             Both b;
