@@ -162,7 +162,8 @@
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
-            lists, lbvh.h by place, brute force and pairs by ascending id.
+            lists, lbvh.h by place, brute force and pairs by ascending id. CUDA half lists from a
+            tree or a `coherent` grid have any order in a row, unless desc.deterministic.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is
@@ -5852,6 +5853,7 @@ typedef struct nlist_cuda_facts {
 } nlist_cuda_facts;
 
 enum { NLIST_CUDA_SCRATCH = 16 };
+enum { NLIST_I_BY_ROW = 1, NLIST_I_BY_PAIR = 2 };
 
 typedef struct nlist_cuda {
     nlist_device device;        /* the argument of your kernels */
@@ -5863,6 +5865,7 @@ typedef struct nlist_cuda {
                                    largest */
     int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
+    int32_t search;             /* private: 0, or NLIST_I_BY_ROW, NLIST_I_BY_PAIR for half lists */
 } nlist_cuda;
 
 /* Takes all memory for builds from positions and for sums over up to n particles, with `values`
@@ -5876,7 +5879,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
 /* As the builds above, with the same costs. The grid, the tree and pos must be complete on
    `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
    reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   is unspecified; that within rows: >>rules, Order. On overflow the size needed is still computed,
    nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
    that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
    previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.

@@ -19,8 +19,8 @@
                      `current` and the other values that only the device knows are the facts
                      (nlist_cuda_facts). Where history stays in place, it is moved here (>>in-place)
 
-   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, in-place, build,
-   sources, skin, remap, process, reserve, transfer. */
+   >>contents: search for >>, the name and a colon. memory, rows, layout, shared, carry, in-place,
+   build, sources, skin, remap, process, reserve, transfer. */
 
 #ifndef NLIST_H
 #error "cuda/nlist.cu is a part of nlist.h: include that"
@@ -34,6 +34,10 @@
 #include <climits>
 #include <cstring>
 #include <utility>
+
+#ifdef NLIST_I_LBVH_CUDA
+#include "lbvh_packets.cu"
+#endif
 
 namespace {
 
@@ -58,6 +62,7 @@ enum {
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
+constexpr int nlist_i_half_words = 8; /* the same, twice, and one more, of half walks */
 
 /* Notes the error of a CUDA call. True if there is one. */
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
@@ -513,14 +518,35 @@ __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device
     facts->rows_cut = 0;
 }
 
-/* Maximum of a warp's values, into a word of the facts. */
-__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+/* The maximum of a warp's values, for all lanes. */
+__device__ __forceinline__ int32_t nlist_i_max_of_warp(int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
         int32_t const y = __shfl_xor_sync(0xFFFFFFFFu, x, step);
         x = x > y ? x : y;
     }
-    if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
+    return x;
+}
+
+/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each
+   (H200): most see that theirs would change nothing. */
+__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+{
+    x = nlist_i_max_of_warp(x);
+    if (threadIdx.x % 32 == 0 && x > __ldcv(word)) atomicMax(word, x);
+}
+
+/* The same of a block of nlist_i_block threads, for kernels that do little else: looking takes
+   time, too. All threads call it, once. */
+__device__ __forceinline__ void nlist_i_block_max(int32_t *word, int32_t x)
+{
+    __shared__ int32_t of_warp[nlist_i_block / 32];
+    x = nlist_i_max_of_warp(x);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int w = 0; w < nlist_i_block / 32; w++) x = of_warp[w] > x ? of_warp[w] : x;
+    if (x > __ldcv(word)) atomicMax(word, x);
 }
 
 /* The largest of desc.radii. Those that are no radius are reported. */
@@ -535,7 +561,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
         else nlist_i_report(job.facts, i);
     }
-    nlist_i_warp_max(&job.facts->reach_bits, bits);
+    nlist_i_block_max(&job.facts->reach_bits, bits);
 }
 
 /* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond
@@ -595,6 +621,15 @@ template <class Source> constexpr bool nlist_i_by_whole_warp = false;
    of their ids; names, the id of the partner at each place. */
 template <class Source> constexpr bool nlist_i_finds_places = false;
 
+/* True if a pair is listed, in the row of either. */
+__device__ __forceinline__ bool nlist_i_pairs(const nlist &list, const nlist_i_query &query,
+                                              int32_t j, const nlist_real q[3])
+{
+    nlist_real limit = query.limit;
+    if (list.desc.radii) limit = nlist_i_limit(&list.desc, query.radius, list.desc.radii[j]);
+    return nlist_i_distance2(&list, query.p, q) <= limit && nlist_i_allows(&list.desc, query.i, j);
+}
+
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
@@ -610,7 +645,8 @@ struct nlist_i_brute_source {
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real q[3];
-        for (int32_t j = 0; j < job.n; j++) {
+        int32_t const first = list.desc.half && !rows.uid ? query.i + 1 : 0;
+        for (int32_t j = first; j < job.n; j++) {
             nlist_i_point(&list, job.pos, job.stride, j, q);
             if (j != query.i && nlist_i_lists(&list, rows.uid, &query, j, q)) found(j);
         }
@@ -706,14 +742,28 @@ struct nlist_i_ugrid_walk_source {
 
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
    test them again: two for each of the 9 strips of one ring of cells. Twins: the first pass
-   searches for two places per thread (cuda/ugrid.cu: >>pieces). */
-template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i_ugrid_source {
+   searches for two places per thread (cuda/ugrid.cu: >>pieces). Half: only later places are
+   candidates, so that each pair is found once, in whichever row it is listed (>>shared). */
+template <ugrid_path Path, bool OnlyDistance, bool Twins = false, bool Half = false>
+struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
+    /* A half walk has fewer pieces, and two words for each: of the pairs in the row of this place,
+       and of the others. */
     __device__ ugrid_i_hit_bits kept(const nlist_i_job &job) const
     {
-        return {words, nlist_i_words, ugrid_i_word_stride(job.n)};
+        return {words, Half ? nlist_i_half_words : nlist_i_words, ugrid_i_word_stride(job.n)};
+    }
+    __device__ uint32_t *others(const nlist_i_job &job, int piece, int32_t turn) const
+    {
+        return kept(job).at(nlist_i_half_words + piece, turn);
+    }
+    /* Half walks: how many pairs are in the row of this place; the highest bit: there are
+       others. */
+    __device__ uint32_t *own_length(const nlist_i_job &job, int32_t turn) const
+    {
+        return kept(job).at(2 * nlist_i_half_words, turn);
     }
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
@@ -722,21 +772,22 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
         query = nlist_i_query_of(&list.desc, own.link, own.x);
         return nlist_i_takes_part(list, job, query.i, own.x);
     }
-    /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
+    /* Tests places begin .. end-1: within the limit, and for half lists above our id. Half walks:
+       upper are the bits of those above it. */
     __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_query &query,
-                             nlist_real limit, int32_t begin, int32_t end) const
+                             nlist_real limit, int32_t begin, int32_t end, uint32_t &upper) const
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && OnlyDistance ? query.i : -1;
+        int32_t const above = list.desc.half && OnlyDistance && !Half ? query.i : -1;
 #pragma unroll 4
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
             bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
-            found = found << 1 | (uint32_t)(within & (record.link > above));
+            found = found << 1 | (uint32_t)(within & (Half || record.link > above));
+            if (Half) upper = upper << 1 | (uint32_t)(record.link > query.i);
         }
-        /* not the particle itself */
-        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
+        return found & ugrid_i_listed(turn, Half, begin, end);
     }
     /* Removes those that are not listed because of radii, masks, exclusions or uids. */
     __device__ uint32_t filter(const nlist &list, const nlist_rows &rows,
@@ -746,11 +797,14 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
             int const bit = 31 - __clz((int)left);
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
             left ^= 1u << bit;
-            if (!nlist_i_lists(&list, rows.uid, &query, record.link, record.x)) found ^= 1u << bit;
+            if (Half ? !nlist_i_pairs(list, query, record.link, record.x)
+                     : !nlist_i_lists(&list, rows.uid, &query, record.link, record.x))
+                found ^= 1u << bit;
         }
         return found;
     }
-    /* take(begin, end, find) for each piece; find() gives its bits. */
+    /* take(begin, end, find) for each piece; find() gives its bits, find(&upper) also whose id is
+       above our own. */
     template <class Take>
     __device__ __forceinline__ void each_piece(const nlist &list, const nlist_i_job &job,
                                                const nlist_rows &rows, int32_t turn,
@@ -761,14 +815,16 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
         nlist_real const limit = OnlyDistance ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
         auto const piece = [&](int32_t begin, int32_t end) {
-            take(begin, end, [&] {
-                uint32_t const found = test(list, turn, query, limit, begin, end);
+            take(begin, end, [&](uint32_t *upper = nullptr) {
+                uint32_t above = 0;
+                uint32_t const found = test(list, turn, query, limit, begin, end, above);
+                if (upper) *upper = above;
                 return OnlyDistance ? found : filter(list, rows, query, found, end);
             });
         };
         if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, piece);
         else
-            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false,
+            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, Half,
                                      [&](int32_t first, int32_t last) {
                                          ugrid_i_cut_strip(first, last, piece);
                                      });
@@ -812,10 +868,89 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
                             put);
     }
     __device__ const int32_t *names() const { return grid.grid.order; }
+    /* Half walks, the bits of a piece: those in the row of this place, and other(id) for each of
+       the others. Two ghosts are no pair. */
+    template <class Find, class Other>
+    __device__ __forceinline__ uint32_t own_bits(const nlist &list, const nlist_rows &rows,
+                                                 const nlist_i_query &query, int32_t end, Find find,
+                                                 uint32_t &left, Other other) const
+    {
+        uint32_t upper = 0, own = 0;
+        uint32_t const found = find(&upper);
+        bool const by_id = OnlyDistance && query.i < rows.n;
+        left = by_id ? found & ~upper : found;
+        if (by_id) own = found & upper;
+        for (uint32_t bits = left; bits;) {
+            int const bit = 31 - __clz((int)bits);
+            int32_t const j = grid.grid.record[end - 1 - bit].link;
+            bits ^= 1u << bit;
+            bool const mine = !by_id && nlist_i_owns(&list.desc, rows.uid, query.i, j),
+                       ghosts = query.i >= rows.n && j >= rows.n;
+            if (mine || ghosts) left ^= 1u << bit;
+            if (mine && !ghosts) own ^= 1u << bit;
+            if (!mine && !ghosts) other(j);
+        }
+        return own;
+    }
+    /* The first pass of a half walk: other(id) for the pairs in other rows. Returns how many are in
+       the row of this place. */
+    template <class Other>
+    __device__ uint32_t count_half(const nlist &list, const nlist_i_job &job,
+                                   const nlist_rows &rows, int32_t turn,
+                                   const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        uint32_t length = 0, any = 0;
+        int piece = 0;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            uint32_t const own = own_bits(list, rows, query, end, find, left, other);
+            if (bits.keeps(piece)) {
+                *bits.at(piece, turn) = own;
+                *others(job, piece, turn) = left;
+            }
+            piece++;
+            length += (uint32_t)__popc(own);
+            any |= left;
+        });
+        bits.end(piece, turn);
+        *own_length(job, turn) = length | (any ? 1u << 31 : 0u);
+        return length;
+    }
+    /* The second pass: put(place) for the row of this place, in order. */
+    template <class Put>
+    __device__ void fill_own(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                             int32_t turn, const nlist_i_query &query, Put put) const
+    {
+        auto const pieces = [&](auto take) {
+            each_piece(list, job, rows, turn, query, [&](int32_t begin, int32_t end, auto find) {
+                take(begin, end, [&] {
+                    uint32_t left;
+                    return own_bits(list, rows, query, end, find, left, [](int32_t) {});
+                });
+            });
+        };
+        ugrid_i_second_pass(kept(job), turn, pieces, put);
+    }
+    /* And other(id) for the pairs in other rows. */
+    template <class Other>
+    __device__ void fill_others(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                                int32_t turn, const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        int piece = 0;
+        if (!(*own_length(job, turn) >> 31)) return;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            if (bits.keeps(piece)) each_bit(*others(job, piece, turn), end, other);
+            else (void)own_bits(list, rows, query, end, find, left, other);
+            piece++;
+        });
+    }
 };
 
-template <ugrid_path Path, bool OnlyDistance, bool Twins>
-constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins>> = true;
+template <ugrid_path Path, bool OnlyDistance, bool Twins, bool Half>
+constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins, Half>> = true;
 
 using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
 #endif
@@ -950,6 +1085,135 @@ struct nlist_i_lbvh_source {
 
 template <> constexpr bool nlist_i_by_whole_warp<nlist_i_lbvh_source> = true;
 
+/* Pairs that the boxes of a tree allow, from all lanes of a warp: tested 32 at a time. */
+struct nlist_i_pair_queue {
+    int32_t lane[64], id[64]; /* of the search, of the partner; a ring of two halves */
+};
+
+/* The queue of a warp: what it holds is tested, and given to pair(exists, i, j). */
+template <class Pair> struct nlist_i_pair_filter {
+    const nlist &list;
+    const nlist_i_job &job;
+    const nlist_i_query &query; /* of this lane */
+    int image;                  /* nlist_i_image; -1: no axis is periodic */
+    Pair &pair;
+    nlist_i_pair_queue *queue;
+    int from, waiting;
+
+    __device__ __forceinline__ nlist_i_pair_filter(const nlist &of, const nlist_i_job &with,
+                                                   const nlist_i_query &own, int which, Pair &give)
+        : list(of), job(with), query(own), image(which), pair(give), from(0), waiting(0)
+    {
+        __shared__ nlist_i_pair_queue queues[nlist_i_search_warps];
+        queue = &queues[threadIdx.x / 32];
+    }
+    /* Tests the first `many` pairs of a half. */
+    __device__ __forceinline__ void test(int many)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        __syncwarp();
+        bool exists = lane < many;
+        int const r = exists ? queue->lane[from + lane] : lane;
+        int32_t const j = exists ? queue->id[from + lane] : 0;
+        __syncwarp();
+        nlist_i_query other;
+        other.i = __shfl_sync(0xFFFFFFFFu, query.i, r);
+        for (int a = 0; a < 3; a++) other.p[a] = __shfl_sync(0xFFFFFFFFu, query.p[a], r);
+        other.radius = __shfl_sync(0xFFFFFFFFu, query.radius, r);
+        other.limit = nlist_i_limit(&list.desc, 0, 0);
+        if (exists) {
+            nlist_real q[3];
+            nlist_i_point(&list, job.pos, job.stride, j, q);
+            exists = (other.i < job.rows || j < job.rows) &&
+                     (image < 0 || nlist_i_in_image(&list, other.p, q, image)) &&
+                     nlist_i_pairs(list, other, j, q);
+        }
+        pair(exists, other.i, j);
+    }
+    /* Queues one pair of each lane that has one. */
+    __device__ __forceinline__ void push(bool has, int lane, int32_t id)
+    {
+        unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+        if (has) {
+            unsigned const lower = (1u << threadIdx.x % 32) - 1;
+            int const slot = (from + waiting + __popc(having & lower)) & 63;
+            queue->lane[slot] = lane;
+            queue->id[slot] = id;
+        }
+        waiting += __popc(having);
+        if (waiting < 32) return;
+        test(32);
+        from ^= 32;
+        waiting -= 32;
+    }
+    /* Queues the hits of a batch. Those of a lane with many, such as a large element's among small
+       ones, are taken by all lanes. */
+    __device__ __forceinline__ void add(unsigned hits, const lbvh_node *leaf)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        unsigned rows = __ballot_sync(0xFFFFFFFFu, __popc(hits) > 4);
+        for (; rows; rows &= rows - 1) {
+            int const r = __ffs((int)rows) - 1;
+            bool const has = __shfl_sync(0xFFFFFFFFu, hits, r) >> lane & 1;
+            push(has, r, has ? leaf[lane].link : 0);
+            if (lane == r) hits = 0;
+        }
+        for (; __any_sync(0xFFFFFFFFu, hits != 0); hits &= hits - 1)
+            push(hits != 0, lane, hits ? leaf[__ffs((int)hits) - 1].link : 0);
+    }
+    __device__ __forceinline__ void finish()
+    {
+        if (waiting > 0) test(waiting);
+    }
+};
+
+/* The walk for half lists: from each leaf to those at later places, so that each pair is found once
+   (lbvh_cuda_pairs walks in the same way). Batches of leaves are tested against boxes; what is left
+   is queued, and its distances are tested by all lanes, a pair each. */
+template <lbvh_i_test Test> struct nlist_i_half_lbvh_source {
+    nlist_i_lbvh_source whole;
+    __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
+                                   bool searches, const nlist_real at[3]) const
+    {
+        const lbvh *tree = &whole.tree.tree;
+        if (!searches) return lbvh_i_no_search(tree);
+        lbvh_overlap o = whole.search(list, query, out, true, at);
+        if (o.at < 0) return lbvh_i_no_search(tree);
+        if (Test != LBVH_I_BOX) return o;
+        nlist_real const reach =
+            nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at);
+        for (int a = 0; a < 3; a++) { /* no index that only the device knows: registers */
+            o.min[a] = a < list.desc.dim ? at[a] - reach : o.min[a];
+            o.max[a] = a < list.desc.dim ? at[a] + reach : o.max[a];
+        }
+        o.reach2 = -1;
+        return o;
+    }
+    /* pair(exists, i, j): all lanes call each_pair, and it; place = -1: without a search. */
+    template <class Pair>
+    __device__ __forceinline__ void each_pair(const nlist &list, const nlist_i_job &job,
+                                              int32_t place, const nlist_i_query &query,
+                                              Pair pair) const
+    {
+        const lbvh &tree = whole.tree.tree;
+        lbvh_i_warp_batch &batch = lbvh_i_my_batch();
+        nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
+        bool const repeats = list.axis[0].periodic || list.axis[1].periodic ||
+                             list.axis[2].periodic;
+        int32_t const turn = nlist_i_thread(), begin = turn - (int32_t)(threadIdx.x % 32);
+        nlist_real at[3];
+        for (int image = repeats ? 0 : 13; image < (repeats ? 27 : 14); image++) {
+            if (!nlist_i_image(&list, query.p, image, at)) continue; /* the same for all lanes */
+            lbvh_overlap const o = search(list, query, out, place >= 0, at);
+            nlist_i_pair_filter<Pair> filter(list, job, query, repeats ? image : -1, pair);
+            lbvh_i_walk_packet_masked<Test, true, false, false>(
+                tree, o, turn, lbvh_i_begin_later(tree, begin), batch,
+                [&](unsigned hits, const lbvh_node *leaf) { filter.add(hits, leaf); });
+            filter.finish();
+        }
+    }
+};
+
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
                                         __grid_constant__ const nlist_i_job job,
@@ -971,7 +1235,7 @@ __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device dev
             bits = reached ? nlist_i_bits(out) : 0x7F800000;
         }
     }
-    nlist_i_warp_max(&job.facts->sticks_bits, bits);
+    nlist_i_block_max(&job.facts->sticks_bits, bits);
 }
 
 struct nlist_i_mesh_source {
@@ -1253,19 +1517,25 @@ struct nlist_i_batch {
     bool staged;
 };
 
-/* The lane's row, and where it begins in the stage: the sum of the lengths before it. */
-__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
-                                                                      const int64_t *offsets)
+/* Where the lane's row begins in the stage: the sum of the lengths before it. */
+__device__ __forceinline__ void nlist_i_stage_row(nlist_i_compact_row &row)
 {
     int const lane = (int)(threadIdx.x % 32);
-    nlist_i_compact_row row = {0, 0, 0};
-    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
     int32_t sum = row.length;
     for (int distance = 1; distance < 32; distance *= 2) {
         int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
         if (lane >= distance) sum += lower;
     }
     row.staged = sum - row.length;
+}
+
+/* The lane's row. */
+__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
+                                                                      const int64_t *offsets)
+{
+    nlist_i_compact_row row = {0, 0, 0};
+    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
+    nlist_i_stage_row(row);
     return row;
 }
 
@@ -1399,6 +1669,351 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     nlist_i_warp_max(&job.facts->needed_width, row.length);
     nlist_i_note_row(rows, job, to, turn, offsets);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>shared: half lists by half of a search
+
+   Each pair is found once, at the lower of its places. The lower id owns it, so a thread finds
+   pairs of its own row and of rows that other threads append to as well. `count` is the counter of
+   a row; a chain grows at its head. Rows come in any order: deterministic lists are searched for
+   row by row.
+
+       open       rows of no entries
+       share      pairs are appended to slots, and to the rest
+       COMPACT    the lengths of rows are counted; after the scan a row is filled from its begin by
+                  its own thread, and from its end by others, which count its length down
+       close      what is known once rows are complete
+   ---------------------------------------------------------------------------------------------- */
+
+/* Rows to append to. COMPACT: lengths to add to. */
+__global__ void nlist_i_open_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job, int64_t *lengths)
+{
+    int64_t const t = nlist_i_global_thread();
+    if (nlist_i_skips(device.list, job.facts)) return;
+    const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    if (rows.start) {
+        if (t <= job.rows) lengths[t] = 0;
+        return;
+    }
+    if (t < rows.n) rows.count[t] = 0;
+    if (t < rows.n && rows.head) rows.head[t] = -1;
+    int4 const none = make_int4(-1, -1, -1, -1);
+    if (4 * t + 4 <= slots) *reinterpret_cast<int4 *>(rows.slot + 4 * t) = none;
+    else for (int64_t k = 4 * t; k < slots; k++) rows.slot[k] = -1;
+}
+
+/* The facts about complete rows, and which have entries. offsets: of COMPACT, or NULL. */
+__global__ void nlist_i_close_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job,
+                                     const int64_t *offsets)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    if (offsets) nlist_i_note_row(rows, job, to, i, offsets);
+    int32_t const count = i < job.rows ? rows.count[i] : 0;
+    nlist_i_block_max(&job.facts->needed_width, count);
+    if (!rows.touched) return; /* the same for all threads */
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    __shared__ int32_t before[nlist_i_block / 32 + 1]; /* touched rows of lower warps, and the begin
+                                                          of the block's */
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, count > 0);
+    if (lane == 0) before[warp] = __popc(having);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int32_t sum = 0;
+        for (int w = 0; w < nlist_i_block / 32; w++) {
+            int32_t const own = before[w];
+            before[w] = sum;
+            sum += own;
+        }
+        before[nlist_i_block / 32] = sum > 0 ? atomicAdd(&job.facts->touched[to], sum) : 0;
+    }
+    __syncthreads();
+    if (count > 0)
+        rows.touched[before[nlist_i_block / 32] + before[warp] +
+                     __popc(having & ((1u << lane) - 1))] = i;
+}
+
+/* One entry of the rest, in front of the chain of its row. */
+__device__ __forceinline__ void nlist_i_chain(const nlist_rows &rows, int32_t row, int32_t id,
+                                              int64_t e)
+{
+    if (e >= rows.capacity) return;
+    rows.partner[e] = id;
+    rows.own[e] = row;
+    rows.link[e] = atomicExch(&rows.head[row], (int32_t)e);
+}
+
+/* COMPACT: one entry, before those that other threads have put at the end of its row. */
+__device__ __forceinline__ void nlist_i_fill_from_end(const nlist_rows &rows, int32_t row,
+                                                      int32_t id, const int64_t *offsets,
+                                                      int64_t *lengths)
+{
+    unsigned long long const left = atomicAdd((unsigned long long *)&lengths[row], ~0ull);
+    int64_t const e = offsets[row] + (int64_t)left - 1;
+    if (e < rows.capacity) rows.partner[e] = id;
+}
+
+/* Adds 1 for each lane that is here, with one atomic. */
+__device__ __forceinline__ int64_t nlist_i_take_one(unsigned long long *counter)
+{
+    unsigned const here = __activemask();
+    int const lane = (int)(threadIdx.x % 32), first = __ffs((int)here) - 1;
+    unsigned long long begin = 0;
+    if (lane == first) begin = atomicAdd(counter, (unsigned long long)__popc(here));
+    return (int64_t)__shfl_sync(here, begin, first) + __popc(here & ((1u << lane) - 1));
+}
+
+/* A thread's pairs, on their way to rows: those of its own row are staged, and counted together;
+   the others are appended at once. */
+struct nlist_i_sharer {
+    const nlist_desc &desc;
+    const nlist_rows &rows;
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is this thread's */
+    unsigned long long *counter;            /* entries of partner in use */
+    int32_t i, staged;
+
+    __device__ void put(int32_t j)
+    {
+        if (i >= rows.n && j >= rows.n) return; /* two ghosts */
+        if (!nlist_i_owns(&desc, rows.uid, i, j)) {
+            give(j);
+            return;
+        }
+        stage[staged++][threadIdx.x] = j;
+        if (staged < nlist_i_stage) return;
+        int32_t const slots = put_slots(), rest = staged - slots;
+        if (rest > 0 && rows.partner) put_rest(slots, nlist_i_take_stage(counter, rest));
+        staged = 0;
+    }
+    __device__ void give(int32_t j) const
+    {
+        int32_t const slot = atomicAdd(&rows.count[j], 1);
+        if (slot < rows.width) rows.slot[(int64_t)j * rows.width + slot] = i;
+        else if (rows.partner) nlist_i_chain(rows, j, i, nlist_i_take_one(counter));
+    }
+    /* Counts what is staged, and writes what has a slot: how many. */
+    __device__ int32_t put_slots() const
+    {
+        if (staged == 0) return 0;
+        int32_t const first = atomicAdd(&rows.count[i], staged),
+                      room = rows.width > first ? rows.width - first : 0,
+                      many = staged < room ? staged : room;
+        int32_t *const slot = rows.slot + (int64_t)i * rows.width + first;
+        int32_t k = 0;
+        if (rows.width % 4 == 0 && first % 4 == 0)
+            for (; k + 4 <= many; k += 4)
+                *reinterpret_cast<int4 *>(slot + k) =
+                    make_int4(stage[k][threadIdx.x], stage[k + 1][threadIdx.x],
+                              stage[k + 2][threadIdx.x], stage[k + 3][threadIdx.x]);
+        for (; k < many; k++) slot[k] = stage[k][threadIdx.x];
+        return many;
+    }
+    /* Writes the staged pairs from k on to partner, from entry e on: a chain, in front of the
+       row's. */
+    __device__ void put_rest(int32_t k, int64_t e) const
+    {
+        int64_t const begin = e;
+        if (k >= staged || e >= rows.capacity) return;
+        for (; k < staged && e < rows.capacity; k++, e++) {
+            rows.partner[e] = stage[k][threadIdx.x];
+            rows.own[e] = i;
+            rows.link[e] = (int32_t)(e + 1);
+        }
+        rows.link[e - 1] = atomicExch(&rows.head[i], (int32_t)begin);
+    }
+    /* All lanes of the warp call it. */
+    __device__ void finish()
+    {
+        int32_t const slots = put_slots();
+        __syncwarp();
+        if (rows.partner) put_rest(slots, nlist_i_take_at_once(counter, staged - slots));
+    }
+};
+
+#ifdef NLIST_I_UGRID_CUDA
+/* Finds pairs in a grid and appends them to their rows, in all layouts but COMPACT. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_kernel(__grid_constant__ const nlist_device device,
+                         __grid_constant__ const nlist_i_job job,
+                         __grid_constant__ const Source source)
+{
+    __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    nlist_i_sharer sharer = {list.desc, rows, stage,
+                             (unsigned long long *)&job.facts->entries[to], query.i, 0};
+    if (begun)
+        source.each(list, job, rows, turn, query, NLIST_I_ONLY,
+                    [&](int32_t j) { sharer.put(j); });
+    sharer.finish();
+}
+
+/* COMPACT, first pass: adds each pair to the length of its row. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_lengths_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, int64_t *lengths)
+{
+    const nlist &list = device.list;
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    if (turn >= job.n || nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    if (!source.begin(list, job, turn, query)) {
+        *source.own_length(job, turn) = 0;
+        return;
+    }
+    uint32_t const own = source.count_half(list, job, rows, turn, query, [&](int32_t j) {
+        atomicAdd((unsigned long long *)&lengths[j], 1ull);
+    });
+    if (own > 0) atomicAdd((unsigned long long *)&lengths[query.i], (unsigned long long)own);
+}
+
+/* COMPACT, second pass, as nlist_i_compact_kernel. A place stages the pairs of its own row; the
+   others it writes at once. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_compact_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, const int64_t *offsets,
+                                 int64_t *lengths)
+{
+    __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows;
+    uint32_t const own = exists ? *source.own_length(job, turn) << 1 >> 1 : 0;
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, (int32_t)own, 0};
+    nlist_i_stage_row(row);
+    const int32_t *const names = source.names();
+    for (int first = 0; first < 32;) {
+        nlist_i_batch const now = nlist_i_next_batch(row, first, false);
+        nlist_i_compact_writer writer =
+            now.staged
+                ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
+                : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
+        if (begun && own > 0 && lane >= now.first && lane < now.last) {
+            source.fill_own(list, job, rows, turn, query,
+                            [&](int32_t place) { writer.put(place); });
+            for (int32_t k = 0; !now.staged && k < writer.room; k++)
+                writer.to[k] = names[writer.to[k]];
+        }
+        __syncwarp();
+        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
+        __syncwarp();
+        first = now.last;
+    }
+    if (begun)
+        source.fill_others(list, job, rows, turn, query, [&](int32_t j) {
+            nlist_i_fill_from_end(rows, j, query.i, offsets, lengths);
+        });
+}
+#endif
+
+#ifdef NLIST_I_LBVH_CUDA
+/* Adds 1 for each lane that has an entry, with one atomic per warp. */
+__device__ __forceinline__ int64_t nlist_i_take_ones(unsigned long long *counter, bool has)
+{
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned long long begin = 0;
+    if (having && lane == 0) begin = atomicAdd(counter, (unsigned long long)__popc(having));
+    return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 0) + __popc(having & ((1u << lane) - 1));
+}
+
+/* Adds 1, or -1, to counter[row] for each lane that has a pair, with one atomic per row: so the row
+   of a large element among small ones is no queue. Returns what each lane would have found. */
+template <class Word>
+__device__ __forceinline__ int64_t nlist_i_add_by_row(Word *counter, bool has, int32_t row,
+                                                      int step)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned const same = __match_any_sync(0xFFFFFFFFu, has ? row : -1 - lane);
+    int const leader = __ffs((int)same) - 1;
+    Word found = 0;
+    if (has && lane == leader) found = atomicAdd(&counter[row], (Word)(step * __popc(same)));
+    found = __shfl_sync(0xFFFFFFFFu, found, leader);
+    return (int64_t)found + step * __popc(same & ((1u << lane) - 1));
+}
+
+/* What becomes of pairs: all lanes call it. COMPACT, first pass: lengths are counted. */
+struct nlist_i_count_pairs {
+    unsigned long long *lengths;
+    __device__ __forceinline__ void take(const nlist_rows &, unsigned long long *, bool has,
+                                         int32_t row, int32_t) const
+    {
+        (void)nlist_i_add_by_row(lengths, has, row, 1);
+    }
+};
+
+/* COMPACT, second pass: rows are filled from their ends. */
+struct nlist_i_fill_pairs {
+    unsigned long long *lengths;
+    const int64_t *offsets;
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *, bool has,
+                                         int32_t row, int32_t id) const
+    {
+        int64_t const left = nlist_i_add_by_row(lengths, has, row, -1);
+        int64_t const e = has ? offsets[row] + left - 1 : 0;
+        if (has && e < rows.capacity) rows.partner[e] = id;
+    }
+};
+
+/* The other layouts. */
+struct nlist_i_append_pairs {
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *counter,
+                                         bool has, int32_t row, int32_t id) const
+    {
+        int64_t const slot = nlist_i_add_by_row(rows.count, has, row, 1);
+        bool const rests = has && slot >= rows.width;
+        if (has && !rests) rows.slot[(int64_t)row * rows.width + slot] = id;
+        if (!rows.partner) return;
+        int64_t const e = nlist_i_take_ones(counter, rests);
+        if (rests) nlist_i_chain(rows, row, id, e);
+    }
+};
+
+/* Finds pairs in a tree. */
+template <class Source, class To, int Blocks>
+__global__ void __launch_bounds__(nlist_i_search_block, Blocks)
+    nlist_i_share_pairs_kernel(__grid_constant__ const nlist_device device,
+                               __grid_constant__ const nlist_i_job job,
+                               __grid_constant__ const Source source, To to_rows)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    unsigned long long *const counter = (unsigned long long *)&job.facts->entries[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.whole.begin(list, job, turn, query);
+    auto pair = [&](bool exists, int32_t i, int32_t j) {
+        bool const owns = exists && nlist_i_owns(&list.desc, rows.uid, i, j);
+        to_rows.take(rows, counter, exists, owns ? i : j, owns ? j : i);
+    };
+    source.each_pair(list, job, begun ? turn : -1, query, pair);
+}
+#endif
 
 /* ----------------------------------------------------------------------------------------------
    >>carry: history and events
@@ -2369,6 +2984,36 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
                           gpu->device, job, source, offsets);
 }
 
+/* True if a half list is found by half of a search. Rows then come in any order. */
+[[maybe_unused]] bool nlist_i_finds_half(const nlist_cuda *gpu)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return desc->half && !desc->deterministic && gpu->search != NLIST_I_BY_ROW;
+}
+
+/* Half lists by half of a search, with the kernels of one source (>>shared). COMPACT: lengths are
+   counted, and rows filled; others: share. */
+template <class Count, class Fill, class Share>
+nlist_result nlist_i_find_half(nlist_cuda *gpu, const nlist_i_job &job, Count count, Fill fill,
+                               Share share, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    bool const compact = desc->layout == NLIST_COMPACT;
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS);
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)job.rows * desc->width : 0,
+                  opened = (int64_t)job.rows + 1 > slots / 4 + 1 ? (int64_t)job.rows + 1
+                                                                 : slots / 4 + 1;
+    nlist_result result = nlist_i_launch(gpu, stream, opened, nlist_i_block, nlist_i_open_kernel,
+                                         gpu->device, job, lengths);
+    if (result == NLIST_OK && compact) result = count(lengths);
+    if (result == NLIST_OK && compact) result = nlist_i_scan(gpu, job.rows, false, stream);
+    int64_t *const offsets = compact ? nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS) : nullptr;
+    if (result == NLIST_OK) result = compact ? fill(lengths, offsets) : share();
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, (int64_t)job.rows + 1, nlist_i_block, nlist_i_close_kernel,
+                          gpu->device, job, (const int64_t *)offsets);
+}
+
 /* Count, scan and write, for events of new rows and then of old ones. */
 template <class Carry>
 nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry,
@@ -2758,6 +3403,43 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
+/* True if half of a search in this grid is faster than a search by row
+   (tests/bench/notes/nlist.md): where the caller says that ids are in the order of cells, so that
+   nearly all pairs of a place are in its own row; and where that row need not keep its order, by
+   which history is found at once. */
+bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &grid)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return gpu->search == NLIST_I_BY_PAIR || (grid.desc.coherent && !nlist_i_keeps_two(desc) &&
+                                              desc->layout != NLIST_DYNAMIC);
+}
+
+/* Pairs in a grid with records, each once. */
+template <ugrid_path Path, bool OnlyDistance>
+nlist_result nlist_i_find_half_in_records(nlist_cuda *gpu, const nlist_i_job &job,
+                                          const ugrid_device &view, cudaStream_t stream)
+{
+    using Source = nlist_i_ugrid_source<Path, OnlyDistance, false, true>;
+    Source const source = {view, nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS)};
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_lengths_kernel<Source>, gpu->device, job, source,
+                                  lengths);
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_compact_kernel<Source>, gpu->device, job, source,
+                                  offsets, lengths);
+        },
+        [&] {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_kernel<Source>, gpu->device, job, source);
+        },
+        stream);
+}
+
 /* Finds the rows in a grid with records, by the form of search that fits the list. */
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
@@ -2767,6 +3449,10 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
     bool const has_uids = list->rows[0].uid || list->rows[1].uid,
                only_distance = !has_uids && nlist_i_only_distance(&list->desc, nullptr);
+    if (nlist_i_finds_half(gpu) && nlist_i_half_pays(gpu, view.grid))
+        return only_distance
+                   ? nlist_i_find_half_in_records<Path, true>(gpu, job, view, stream)
+                   : nlist_i_find_half_in_records<Path, false>(gpu, job, view, stream);
     if (!only_distance)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
     if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
@@ -2819,6 +3505,49 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
+namespace {
+
+/* Pairs in a tree, each once. */
+template <lbvh_i_test Test>
+nlist_result nlist_i_find_half_in_tree(nlist_cuda *gpu, const nlist_i_job &job,
+                                       const lbvh_device &tree, cudaStream_t stream)
+{
+    using Source = nlist_i_half_lbvh_source<Test>;
+    Source const source = {{tree}};
+    auto const run = [&](auto to_rows) {
+        return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                              nlist_i_share_pairs_kernel<Source, decltype(to_rows), 8>, gpu->device,
+                              job, source, to_rows);
+    };
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return run(nlist_i_count_pairs{(unsigned long long *)lengths});
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return run(nlist_i_fill_pairs{(unsigned long long *)lengths, offsets});
+        },
+        [&] { return run(nlist_i_append_pairs{}); }, stream);
+}
+
+/* Finds the rows in a tree: by how much spheres exceed their boxes, then the search. */
+nlist_result nlist_i_find_in_tree(nlist_cuda *gpu, const nlist_i_job &job, const lbvh_cuda *tree,
+                                  cudaStream_t stream)
+{
+    const lbvh &of = tree->device.tree;
+    nlist_result const measured = nlist_i_launch(gpu, stream, job.n, nlist_i_block,
+                                                 nlist_i_overhang_kernel, gpu->device, job,
+                                                 tree->device);
+    if (measured != NLIST_OK) return measured;
+    if (!nlist_i_finds_half(gpu) || of.mask)
+        return nlist_i_find_rows(gpu, job, nlist_i_lbvh_source{tree->device}, stream);
+    return of.desc.kind == LBVH_POINTS && of.desc.radius == 0
+               ? nlist_i_find_half_in_tree<LBVH_I_POINT_LEAVES>(gpu, job, tree->device, stream)
+               : nlist_i_find_half_in_tree<LBVH_I_BOX>(gpu, job, tree->device, stream);
+}
+
+} /* namespace */
+
 NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
                                              const lbvh_cuda *tree, const nlist_real *d_pos,
                                              size_t stride, int32_t n, struct CUstream_st *stream)
@@ -2832,14 +3561,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
         gpu, job, before,
-        [&](const nlist_i_job &with) {
-            nlist_result const measured = nlist_i_launch(gpu, stream, with.n, nlist_i_block,
-                                                         nlist_i_overhang_kernel, gpu->device, with,
-                                                         tree->device);
-            return measured == NLIST_OK
-                       ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream)
-                       : measured;
-        },
+        [&](const nlist_i_job &with) { return nlist_i_find_in_tree(gpu, with, tree, stream); },
         nlist_i_particle_carry{}, stream);
 }
 

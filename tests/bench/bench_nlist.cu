@@ -7,7 +7,7 @@
        build/cuda/bench_nlist --only width --n 100000000     the source's largest case
        build/cuda/bench_nlist --only settled --n 100000000 --runs 2      and as it was, settled
        build/cuda/bench_nlist --small      does it work at all? (also on the emulator)
-       groups: width nocontact history sorting tree modes csr walls; only when named: tablets
+       groups: width nocontact history sorting tree modes csr half walls; only when named: tablets
        settled scaling largest
 
    The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside
@@ -1535,6 +1535,8 @@ void bench_csr(const std::vector<int32_t> &sizes)
         }
 }
 
+#include "tests/bench/half_gpu.h"
+
 /* ---- walls: particles against triangles ------------------------------------------------------ */
 
 /* The cube 0 .. edge as a mesh: each side is a square of `count` * `count` squares, each of two
@@ -1762,8 +1764,8 @@ struct list_case {
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_nlist_cuda",
-                "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,settled,scaling,"
-                "largest");
+                "width,nocontact,history,sorting,tree,modes,csr,half,walls,tablets,settled,"
+                "scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -1779,6 +1781,7 @@ int main(int argc, char **argv)
     if (bench_wants("tree")) bench_tree(sizes.back(), sizes[0]);
     if (bench_wants("modes")) bench_modes(sizes.back());
     if (bench_wants("csr")) bench_csr(sizes);
+    if (bench_wants("half")) bench_half(sizes);
     if (bench_wants("walls")) bench_walls(sizes);
     if (bench_named("settled")) bench_settled(sizes[0]);
     if (bench_named("tablets")) bench_tablets(sizes);

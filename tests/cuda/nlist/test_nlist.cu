@@ -10,8 +10,8 @@
 
    What is compared, and how exactly:
    - With desc.deterministic every array of the list against the serial list, bit for bit; without
-     it rows as sequences, where the source has an order, else as sets; history always by row and
-     partner.
+     it rows as sequences, where the source has an order, else, and in half lists, as sets; history
+     always by row and partner.
    - History also against a dictionary that the test keeps by the names of the particles, over
      sorting, inserting and deleting.
    - Sums against sums in double, within rounding; where they are defined, against the serial sums,
@@ -37,6 +37,7 @@
 #include "history.cu"
 #include "handover.cu"
 #include "rows.cu"
+#include "half.cu"
 #include "triangles.cu"
 #include "sums.cu"
 #include "too_small.cu"
@@ -65,6 +66,8 @@ static const Test tests[] = {
     {"rows history", test_rows_history},
     {"rows reserved", test_rows_reserved},
     {"rows refused", test_rows_refused},
+    {"half", test_half},
+    {"half giant", test_half_giant},
     {"mesh", test_mesh},
     {"sums", test_sums},
     {"morton", test_morton},
