@@ -2266,9 +2266,11 @@ __device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const
     }
 }
 
-/* A thread per entry of the rest. */
-__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
+/* A thread per entry of the rest. InPlace: slots of rows that have a rest, too. */
+template <bool InPlace>
+__global__ void __launch_bounds__(nlist_i_block, 5)
+    nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                              __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
@@ -2279,12 +2281,13 @@ __global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device d
     if (!nlist_i_fitted(list, job.facts, to)) return;
     for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
         nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
-    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries);
+    if (InPlace) nlist_i_carry_long_rows(list, job, to, entries);
 }
 
 /* COMPACT: nlist_i_row_lanes threads share a row. */
-__global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
-                                             __grid_constant__ const nlist_i_job job)
+__global__ void __launch_bounds__(nlist_i_block, 6)
+    nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job)
 {
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
@@ -2324,7 +2327,9 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                 nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
-                                nlist_i_carry_rest_kernel, gpu->device, job);
+                                stay ? nlist_i_carry_rest_kernel<true>
+                                     : nlist_i_carry_rest_kernel<false>,
+                                gpu->device, job);
     return result;
 }
 
