@@ -2223,234 +2223,22 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
                        old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
 
-/* New entries of a block whose guess was wrong. They are searched together at the end: one of them
-   among those that were right would keep its whole warp waiting. */
-struct nlist_i_misses {
-    enum { MOST = 5 * nlist_i_block };
-    int32_t count;
-    int32_t row[MOST];
-    int64_t entry[MOST];
-};
-
-/* Copies the bytes of one new entry of row i, found in the old row. */
-__device__ __forceinline__ void nlist_i_carry_found(const nlist &list, const nlist_i_job &job,
-                                                    int to, int32_t i, int64_t entry)
-{
-    const nlist_rows &rows = list.rows[to];
-    int64_t const slots = (int64_t)rows.n * rows.width;
-    bool const in_slot = entry < slots;
-    int32_t const id = in_slot ? rows.slot[entry] : rows.partner[entry - slots];
-    int64_t const k = in_slot      ? entry - (int64_t)i * rows.width
-                      : rows.start ? entry - rows.start[i]
-                                   : rows.width;
-    nlist_i_carry_entry(list, job, to, i, k, id, entry);
-}
-
-/* Notes a miss; false: there is no room. */
-__device__ __forceinline__ bool nlist_i_miss(nlist_i_misses &misses, int32_t i, int64_t entry)
-{
-    int32_t const at = atomicAdd(&misses.count, 1);
-    if (at >= nlist_i_misses::MOST) return false;
-    misses.row[at] = i;
-    misses.entry[at] = entry;
-    return true;
-}
-
-/* Searches what was missed. The whole block calls it. */
-__device__ __forceinline__ void nlist_i_search_misses(const nlist &list, const nlist_i_job &job,
-                                                      int to, nlist_i_misses &misses)
-{
-    __syncthreads();
-    int32_t const count = misses.count < nlist_i_misses::MOST ? misses.count : nlist_i_misses::MOST;
-    for (int32_t k = (int32_t)threadIdx.x; k < count; k += nlist_i_block)
-        nlist_i_carry_found(list, job, to, misses.row[k], misses.entry[k]);
-    __syncthreads();
-    if (threadIdx.x == 0) misses.count = 0;
-    __syncthreads();
-}
-
-/* A new entry, and where it was if its row has not changed. */
-struct nlist_i_guess {
-    int64_t entry, at; /* at: an old entry, -1 = none */
-    int32_t was, id;   /* was: the old row */
-};
-
-/* True if two entries of the new and the old list are of the same image. */
-__device__ __forceinline__ bool nlist_i_same_shift(const nlist &list, int to, int64_t entry,
-                                                   int64_t old)
-{
-    const int32_t *const had = list.rows[1 - to].shift, *const shifts = list.rows[to].shift;
-    return !had || !shifts || nlist_i_same_image(had + 3 * old, shifts + 3 * entry);
-}
-
-/* True if the guess is right. there, owner: the partner and the row of the old entry. */
-__device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_i_job &job, int to,
-                                                 const nlist_i_guess &guess, int32_t there,
-                                                 int32_t owner)
-{
-    if (guess.at < 0 || there < 0 || owner != guess.was) return false;
-    if ((job.new_of && !list.keys ? job.new_of[there] : there) != guess.id) return false;
-    return nlist_i_same_shift(list, to, guess.entry, guess.at);
-}
-
-/* Entries that one thread guesses; and so many wrong ones in a warp are searched later. */
-#ifdef CUDA_EMU
-constexpr int nlist_i_guesses = 4, nlist_i_few = 2;
-#else
-constexpr int nlist_i_guesses = 4, nlist_i_few = 16;
-#endif
-
-/* Rows whose chains are in no order: those that are wrong walk the old chain, all at a time, for
-   some steps. */
-__device__ __forceinline__ void nlist_i_walk_chains(const nlist &list, const nlist_i_job &job,
-                                                    int to,
-                                                    nlist_i_guess (&guess)[nlist_i_guesses],
-                                                    bool (&right)[nlist_i_guesses])
-{
-    const nlist_rows &old_rows = list.rows[1 - to];
-    int64_t const slots = (int64_t)old_rows.n * old_rows.width;
-    int32_t at[nlist_i_guesses];
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++)
-        at[u] = !right[u] && guess[u].was >= 0 && old_rows.head ? old_rows.head[guess[u].was] : -1;
-    for (int step = 0; step < 4; step++) {
-#pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++) {
-            if (at[u] < 0) continue;
-            int32_t const next = old_rows.link[at[u]], id = nlist_i_named(job, old_rows, at[u]);
-            if (id == guess[u].id && nlist_i_same_shift(list, to, guess[u].entry, slots + at[u])) {
-                guess[u].at = slots + at[u];
-                right[u] = true;
-            }
-            at[u] = right[u] ? -1 : next;
-        }
-    }
-}
-
-/* Copies the bytes of those whose guess is right, and returns the others: bit u for guess[u]. All
-   loads are on their way at the same time, those of 16 bytes before it is known whether they are
-   the right ones. ids, owners: partners and rows of the old entries from `first` on; owners NULL:
-   known. Chains: entries of the rest; the whole warp calls it. */
-template <bool Chains>
-__device__ __forceinline__ unsigned nlist_i_carry_guessed(
-    const nlist &list, const nlist_i_job &job, int to, nlist_i_guess (&guess)[nlist_i_guesses],
-    const int32_t *ids, const int32_t *owners, int64_t first)
-{
-    const unsigned char *const from = list.rows[1 - to].history;
-    unsigned char *const carried = nlist_i_carried(list.rows[to], job);
-    int32_t const bytes = list.desc.history;
-    int32_t there[nlist_i_guesses], owner[nlist_i_guesses];
-    bool right[nlist_i_guesses];
-    uint4 kept[nlist_i_guesses];
-    unsigned others = 0;
-    int wrong = 0;
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        bool const has = guess[u].at >= 0;
-        there[u] = has ? ids[guess[u].at - first] : -1;
-        owner[u] = has && owners ? owners[guess[u].at - first] : guess[u].was;
-        kept[u] = has && bytes == 16 ? reinterpret_cast<const uint4 *>(from)[guess[u].at] : uint4();
-    }
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        right[u] = guess[u].id < 0 ||
-                   nlist_i_is_right(list, job, to, guess[u], there[u], owner[u]);
-        if (Chains) wrong += __popc(__ballot_sync(0xFFFFFFFFu, !right[u]));
-    }
-    if (Chains && wrong > nlist_i_few) {
-        nlist_i_walk_chains(list, job, to, guess, right);
-#pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++)
-            if (right[u] && guess[u].id >= 0 && bytes == 16)
-                kept[u] = reinterpret_cast<const uint4 *>(from)[guess[u].at];
-    }
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        if (guess[u].id < 0) continue;
-        if (!right[u]) others |= 1u << u;
-        else if (bytes == 16) reinterpret_cast<uint4 *>(carried)[guess[u].entry] = kept[u];
-        else
-            nlist_i_copy_bytes(carried + guess[u].entry * bytes, from + guess[u].at * bytes, bytes);
-    }
-    return others;
-}
-
-/* The old row of new row i, -1 = none. */
-__device__ __forceinline__ int32_t nlist_i_old_row(const nlist_i_job &job,
-                                                   const nlist_rows &old_rows, int32_t i)
-{
-    int32_t const was = nlist_i_was(job, old_rows, i);
-    return was < old_rows.n ? was : -1;
-}
-
-/* The row of a slot. */
-__device__ __forceinline__ int32_t nlist_i_row_of_slot(const nlist_rows &rows, int64_t slot)
-{
-    int const shift = __ffs(rows.width) - 1;
-    return rows.width == 1 << shift ? (int32_t)(slot >> shift) : (int32_t)(slot / rows.width);
-}
-
-/* Slots: a thread takes nlist_i_guesses of them. */
+/* A thread per slot. */
 __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device,
                                            __grid_constant__ const nlist_i_job job)
 {
-    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    if (threadIdx.x == 0) misses.count = 0;
-    __syncthreads();
-    int64_t const slots = (int64_t)rows.n * rows.width, thread = nlist_i_global_thread(),
-                  all = nlist_i_all_threads();
-    if (!nlist_i_fitted(list, job.facts, to)) return;
-    nlist_i_guess guess[nlist_i_guesses];
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        int64_t const entry = thread + u * all;
-        guess[u] = {entry, -1, -1, entry < slots ? rows.slot[entry] : -1};
-    }
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        if (guess[u].id < 0) continue;
-        int32_t const i = nlist_i_row_of_slot(rows, guess[u].entry);
-        int64_t const k = guess[u].entry - (int64_t)i * rows.width;
-        guess[u].was = nlist_i_old_row(job, old_rows, i);
-        if (guess[u].was >= 0 && k < old_rows.width)
-            guess[u].at = (int64_t)guess[u].was * old_rows.width + k;
-    }
-    unsigned others =
-        nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.slot, nullptr, 0);
-    for (int64_t entry = thread; others; entry += all, others >>= 1)
-        if (others & 1)
-            (void)nlist_i_miss(misses, nlist_i_row_of_slot(rows, entry), entry);
-    nlist_i_search_misses(list, job, to, misses);
-}
-
-/* Guesses for entries e, e + all, ... of the rest. Those of a row mostly follow one another: entry
-   head + k was old head + k. own: their rows. */
-__device__ __forceinline__ void nlist_i_guess_rest(const nlist &list, const nlist_i_job &job,
-                                                   int to, int64_t e, int64_t entries, int64_t had,
-                                                   nlist_i_guess (&guess)[nlist_i_guesses],
-                                                   int32_t (&own)[nlist_i_guesses])
-{
-    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    int64_t const slots = (int64_t)rows.n * rows.width,
-                  old_slots = (int64_t)old_rows.n * old_rows.width, all = nlist_i_all_threads();
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        int64_t const at = e + u * all;
-        own[u] = at < entries ? rows.own[at] : -1;
-        guess[u] = {slots + at, -1, -1, at < entries ? rows.partner[at] : -1};
-    }
-#pragma unroll
-    for (int u = 0; u < nlist_i_guesses; u++) {
-        int32_t const was = own[u] < 0 ? -1 : nlist_i_old_row(job, old_rows, own[u]),
-                      old_head = was >= 0 && old_rows.head ? old_rows.head[was] : -1;
-        int64_t const at = old_head + (e + u * all - (own[u] < 0 ? 0 : rows.head[own[u]]));
-        guess[u].was = was;
-        if (old_head >= 0 && at >= 0 && at < had) guess[u].at = old_slots + at;
-    }
+    const nlist_rows &rows = list.rows[to];
+    int64_t const entry = nlist_i_global_thread();
+    int const shift = __ffs(rows.width) - 1;
+    if (entry >= (int64_t)rows.n * rows.width || !nlist_i_fitted(list, job.facts, to)) return;
+    int32_t const id = rows.slot[entry];
+    if (id < 0) return;
+    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift)
+                                               : (int32_t)(entry / rows.width);
+    nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, id, entry);
 }
 
 /* In place: the slots of row i, whose old or new row has a rest. */
@@ -2464,10 +2252,12 @@ __device__ void nlist_i_carry_long_row(const nlist &list, const nlist_i_job &job
 
 /* In place: the slots of all such rows, found by the first entry of their rest. */
 __device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const nlist_i_job &job,
-                                                        int to, int64_t entries, int64_t had)
+                                                        int to, int64_t entries)
 {
     const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    int64_t const all = nlist_i_all_threads();
+    int64_t const all = nlist_i_all_threads(),
+                  had = job.facts->filled == 0 ? 0
+                                               : nlist_i_rest_entries(&list, &old_rows, job.facts);
     for (int64_t e = nlist_i_global_thread(); e < entries; e += all)
         if (rows.head[rows.own[e]] == e) nlist_i_carry_long_row(list, job, to, rows.own[e]);
     for (int64_t e = nlist_i_global_thread(); e < had; e += all) {
@@ -2476,79 +2266,35 @@ __device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const
     }
 }
 
-/* Entries of the rest; a block takes nlist_i_guesses times its threads at a time. */
-__global__ void __launch_bounds__(nlist_i_block)
-    nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
-                              __grid_constant__ const nlist_i_job job)
+/* A thread per entry of the rest. */
+__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                                          __grid_constant__ const nlist_i_job job)
 {
-    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    const nlist_rows &rows = list.rows[to];
     int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
-                  had = job.facts->filled == 0
-                            ? 0
-                            : nlist_i_rest_entries(&list, &old_rows, job.facts),
-                  all = nlist_i_all_threads();
+                  slots = (int64_t)rows.n * rows.width;
     if (!nlist_i_fitted(list, job.facts, to)) return;
-    if (threadIdx.x == 0) misses.count = 0;
-    __syncthreads();
-    for (int64_t first = (int64_t)blockIdx.x * nlist_i_block; first < entries;
-         first += nlist_i_guesses * all) {
-        nlist_i_guess guess[nlist_i_guesses];
-        int32_t own[nlist_i_guesses];
-        nlist_i_guess_rest(list, job, to, first + threadIdx.x, entries, had, guess, own);
-        unsigned const others =
-            nlist_i_carry_guessed<true>(list, job, to, guess, old_rows.partner, old_rows.own,
-                                        (int64_t)old_rows.n * old_rows.width);
-#pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++)
-            if (others >> u & 1) (void)nlist_i_miss(misses, own[u], guess[u].entry);
-        __syncthreads();
-        bool const last = first + nlist_i_guesses * all >= entries,
-                   enough = last || misses.count >= nlist_i_block;
-        __syncthreads(); /* all have read it */
-        if (enough) nlist_i_search_misses(list, job, to, misses);
-    }
-    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries, had);
+    for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
+        nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
+    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries);
 }
 
 /* COMPACT: nlist_i_row_lanes threads share a row. */
 __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
                                              __grid_constant__ const nlist_i_job job)
 {
-    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    const nlist_rows &rows = list.rows[to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
-    bool const exists = i < rows.n;
-    if (!nlist_i_fitted(list, job.facts, to)) return;
-    if (threadIdx.x == 0) misses.count = 0;
-    __syncthreads();
-    int32_t const was = exists ? nlist_i_old_row(job, old_rows, (int32_t)i) : -1;
-    bool const had = was >= 0 && old_rows.start;
-    int64_t const begin = exists ? rows.start[i] : 0, end = exists ? rows.start[i + 1] : 0,
-                  old_begin = had ? old_rows.start[was] : 0,
-                  old_end = had ? old_rows.start[was + 1] : 0;
-    for (int64_t e = begin + threadIdx.x % nlist_i_row_lanes; e < end;
-         e += nlist_i_guesses * nlist_i_row_lanes) {
-        nlist_i_guess guess[nlist_i_guesses];
-#pragma unroll
-        for (int u = 0; u < nlist_i_guesses; u++) {
-            int64_t const entry = e + u * nlist_i_row_lanes, at = old_begin + (entry - begin);
-            guess[u] = {entry, entry < end && at < old_end ? at : -1, was,
-                        entry < end ? rows.partner[entry] : -1};
-        }
-        unsigned others =
-            nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.partner, nullptr, 0);
-        for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
-            if (others & 1 && !nlist_i_miss(misses, (int32_t)i, entry))
-                nlist_i_carry_found(list, job, to, (int32_t)i, entry);
-    }
-    nlist_i_search_misses(list, job, to, misses);
+    if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
+    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1];
+         e += nlist_i_row_lanes)
+        nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
 }
 
 /* Fills the table, if there is one. */
@@ -2567,15 +2313,15 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_particle_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    int64_t const rows = job.rows, slots = rows * desc->width;
+    int64_t const rows = job.rows;
     nlist_result result = nlist_i_fill_table(gpu, job, stream);
     if (result == NLIST_OK && desc->layout == NLIST_COMPACT)
         return nlist_i_launch(gpu, stream, rows * nlist_i_row_lanes, nlist_i_block,
                               nlist_i_carry_compact_kernel, gpu->device, job);
     bool const stay = job.spare && !job.new_of;
     if (result == NLIST_OK && nlist_i_has_slots(desc) && !stay)
-        result = nlist_i_launch(gpu, stream, (slots + nlist_i_guesses - 1) / nlist_i_guesses,
-                                nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
+        result = nlist_i_launch(gpu, stream, rows * desc->width, nlist_i_block,
+                                nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
                                 nlist_i_carry_rest_kernel, gpu->device, job);
