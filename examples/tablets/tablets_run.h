@@ -124,7 +124,7 @@ typedef void advance_fn(void *user, int64_t steps);
 static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
 {
     enum { LINES = 6, AT_ONCE = 100 };
-    int64_t const steps = (int64_t)ceil(s->seconds / (double)s->bodies.base.dt);
+    int64_t const begin = s->step, steps = (int64_t)ceil(s->seconds / (double)s->bodies.base.dt);
     progress bar = progress_begin("step");
     double before[ENERGIES], energy[ENERGIES], moment[6], ignored[6], most = 0;
     picture p = panels_new(1, 1);
@@ -132,10 +132,10 @@ static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
     measure(s, before, moment);
     print_line(s, before);
     for (line = 1; line <= LINES; line++) {
-        while (s->step < steps * line / LINES) {
-            int64_t const left = steps * line / LINES - s->step;
+        while (s->step < begin + steps * line / LINES) {
+            int64_t const left = begin + steps * line / LINES - s->step;
             advance(user, left < AT_ONCE ? left : (int64_t)AT_ONCE);
-            progress_show(&bar, s->step, steps, "");
+            progress_show(&bar, s->step - begin, steps, "");
         }
         progress_clear(&bar);
         measure(s, energy, ignored);
