@@ -87,13 +87,6 @@ static void sort_tablets(scene *s)
         dem_wall_remap(&s->walls, r, s->grid.inverse);
 }
 
-/* Is it time? */
-static int sorts(const scene *s)
-{
-    int32_t const every = s->options->sort_every;
-    return every > 0 && s->step % every == 0;
-}
-
 /* -------------------------------------------------------------------------------------------------
    >>step
    ---------------------------------------------------------------------------------------------- */

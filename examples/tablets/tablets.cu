@@ -80,6 +80,10 @@ __global__ void __launch_bounds__(gpu_block)
    >>step
    ---------------------------------------------------------------------------------------------- */
 
+/* The parts of a step; its times lie between events PART and PART + 1. */
+enum { PART_SORT, PART_GRID, PART_FIND_WALLS, PART_FIND_PAIRS, PART_PUSH_PAIRS, PART_PUSH_WALLS,
+       PART_MOVE, PARTS };
+
 struct tablets_gpu {
     scene *host;                /* as the device was when it was last looked at */
     dem_bodies bodies;          /* its arrays are device memory */
@@ -92,9 +96,12 @@ struct tablets_gpu {
     ugrid_cuda grid;
     nlist_cuda pairs;
     nlist_desc desc;
+    nlist_mode mode;            /* of the forces */
     cudaStream_t stream;
     gpu_events<2> events;       /* around the last steps: so many */
     int64_t timed;
+    gpu_events<PARTS + 1> parts; /* of a step, where they are wanted */
+    bool in_parts;
 };
 
 void tablets_grid(tablets_gpu *run)
@@ -147,7 +154,7 @@ void tablets_collect(tablets_gpu *run)
 
 void tablets_push(tablets_gpu *run)
 {
-    nlist_sums const how = {DEM_SUMS, NLIST_AUTO, 0};
+    nlist_sums const how = {DEM_SUMS, run->mode, 0};
     size_t const bytes = DEM_SUMS * static_cast<size_t>(run->bodies.base.n) * sizeof(float);
     gpu_must(cudaMemsetAsync(run->sums, 0, bytes, run->stream), "clearing");
     MUST(nlist,
@@ -164,20 +171,33 @@ void tablets_turn(tablets_gpu *run)
     memcpy(run->walls.turn, s->walls.turn, sizeof s->walls.turn);
 }
 
-/* Planes push, and tablets move, in one kernel. Triangles push those tablets alone that are near
-   one. */
-void tablets_move(tablets_gpu *run)
+/* Which tablets are near a triangle: only those are pushed by one. */
+void tablets_find_walls(tablets_gpu *run)
 {
-    int32_t const n = run->bodies.base.n;
-    if (!run->host->options->mesh) {
-        gpu_launch(run->stream, n, tablets_move_kernel, run->bodies, run->sums);
-        return;
-    }
-    dem_walls_gpu_find(&run->bodies, &run->walls, run->stream);
-    dem_walls_gpu_push(&run->bodies, &run->walls, run->sums, run->stream);
-    gpu_launch(run->stream, n, tablets_move_alone_kernel, run->bodies, run->sums);
+    if (run->host->options->mesh) dem_walls_gpu_find(&run->bodies, &run->walls, run->stream);
 }
 
+void tablets_push_walls(tablets_gpu *run)
+{
+    if (run->host->options->mesh)
+        dem_walls_gpu_push(&run->bodies, &run->walls, run->sums, run->stream);
+}
+
+/* Planes push here. */
+void tablets_move(tablets_gpu *run)
+{
+    gpu_launch(run->stream, run->bodies.base.n,
+               run->host->options->mesh ? tablets_move_alone_kernel : tablets_move_kernel,
+               run->bodies, run->sums);
+}
+
+/* A part of the step has ended. */
+void tablets_mark(tablets_gpu *run, int part)
+{
+    if (run->in_parts) run->parts.record(part + 1, run->stream);
+}
+
+/* Waits for nothing. */
 void tablets_step(tablets_gpu *run)
 {
     scene *s = run->host;
@@ -185,11 +205,21 @@ void tablets_step(tablets_gpu *run)
         place_drum(s, s->omega * static_cast<double>(s->bodies.base.dt) *
                           static_cast<double>(s->step));
     tablets_turn(run);
+    tablets_mark(run, -1);
     if (sorts(s)) tablets_sort(run);
+    tablets_mark(run, PART_SORT);
     tablets_grid(run);
+    tablets_mark(run, PART_GRID);
+    tablets_find_walls(run);
+    tablets_mark(run, PART_FIND_WALLS);
     tablets_collect(run);
+    tablets_mark(run, PART_FIND_PAIRS);
     tablets_push(run);
+    tablets_mark(run, PART_PUSH_PAIRS);
+    tablets_push_walls(run);
+    tablets_mark(run, PART_PUSH_WALLS);
     tablets_move(run);
+    tablets_mark(run, PART_MOVE);
     s->step++;
 }
 
@@ -201,10 +231,15 @@ void advance_gpu(void *user, int64_t steps)
     tablets_gpu *run = static_cast<tablets_gpu *>(user);
     run->timed = steps;
     run->events.record(0, run->stream);
-    while (steps-- > 0) tablets_step(run);
+    while (steps-- > 0) {
+        tablets_step(run);
+        run->desc.grow = 0; /* after the first list: tablets_inspect */
+    }
     run->events.record(1, run->stream);
     tablets_look(run);
 }
+
+#include "tablets_tables.h"
 #endif
 
 } // namespace
@@ -219,6 +254,11 @@ int main(int argc, char **argv)
         stop(2, "--scene lean is one tablet: build/tablets shows it");
     tablets_gpu run;
     tablets_gpu_new(&run, scene_new(&o, 1));
+    if (o.tables) {
+        tablets_tables(&run, o.tables);
+        tablets_gpu_free(&run);
+        return 0;
+    }
     run_many(run.host, advance_gpu, &run, o.out ? o.out : usual);
     tablets_print_time(&run);
     if (o.save) tablets_save(&run);

@@ -15,7 +15,8 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, packed, shuffle, forms, check, mesh, slice, copies, sort_every, no_history;
+    int32_t n, seed, packed, shuffle, forms, check, mesh, slice, copies, sort_every, no_history,
+        tables_steps;
     double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps, lifters, fill,
         softness;
     const char *scene, *out, *save, *load, *tables;
@@ -34,6 +35,7 @@ static tablet_options tablet_defaults(void)
     memset(&o, 0, sizeof o);
     o.n = 200;
     o.seed = o.slice = o.copies = 1;
+    o.tables_steps = 400;
     o.radius = 0.004;
     o.band = 0.002;
     o.cap = 0.001;
@@ -96,6 +98,8 @@ static tablet_options parse(int argc, char **argv)
         FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
         TEXT("--tables", "FILE", &o.tables,
              "GPU: measure what tables 6.4, 6.9 and 6.11 and figure 6.10 of the source show"),
+        INT("--tables-steps", "N", &o.tables_steps, 20, 1000000,
+            "of each curve of figure 6.10 (default 400)"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
@@ -464,6 +468,13 @@ static void forget_bodies(scene *s)
     free(b->base.plane_history);
     free(s->sums);
     free(s->id);
+}
+
+/* Does the next step sort tablets? */
+static int sorts(const scene *s)
+{
+    int32_t const every = s->options->sort_every;
+    return every > 0 && s->step % every == 0;
 }
 
 #include "tablets_save.h"

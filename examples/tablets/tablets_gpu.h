@@ -79,6 +79,7 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     if (host->pairs.built)
         MUST(nlist, nlist_cuda_upload(&run->pairs, &host->pairs, run->stream), "the list");
     run->events.create();
+    run->parts.create();
     gpu_wait(run->stream);
 }
 
@@ -101,8 +102,25 @@ void tablets_gpu_free(tablets_gpu *run)
     ugrid_cuda_free(&run->grid);
     nlist_cuda_free(&run->pairs);
     run->events.destroy();
+    run->parts.destroy();
     gpu_must(cudaStreamDestroy(run->stream), "the stream");
     scene_free(run->host);
+}
+
+/* What the last steps met: was there room? The first list takes what it needs; later ones are given
+   more before they need it, so that no step waits. */
+void tablets_inspect(tablets_gpu *run)
+{
+    scene *s = run->host;
+    const nlist_rows *rows = &run->pairs.device.list.rows[0];
+    MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+    gpu_download(&s->deep, run->bodies.deep, 1, run->stream);
+    gpu_wait(run->stream);
+    if (s->options->mesh) s->touched = dem_walls_gpu_look(&run->walls, run->stream);
+    check_contacts(s);
+    rows += run->pairs.device.list.current;
+    if (rows->entries > rows->capacity - rows->capacity / 4)
+        run->desc.capacity = rows->capacity + rows->capacity / 2;
 }
 
 /* Copies the device's tablets and list into run->host. */
@@ -112,7 +130,7 @@ void tablets_look(tablets_gpu *run)
     dem_bodies *to = &run->host->bodies;
     size_t const records = 4 * static_cast<size_t>(to->base.n);
     nlist_cuda_facts facts;
-    MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+    tablets_inspect(run);
     MUST(nlist, nlist_cuda_download(&run->host->pairs, &run->pairs, run->stream), "the list");
     gpu_download(to->base.pos, from->base.pos, records, run->stream);
     gpu_download(to->base.vel, from->base.vel, records, run->stream);
@@ -123,13 +141,9 @@ void tablets_look(tablets_gpu *run)
     if (to->base.plane_history)
         gpu_download(to->base.plane_history, from->base.plane_history, tablets_plane_numbers(to),
                      run->stream);
-    gpu_download(&run->host->deep, from->deep, 1, run->stream);
-    if (run->walls.mesh.triangles)
-        run->host->touched = dem_walls_gpu_look(&run->walls, run->stream);
     gpu_download(&facts, run->pairs.d_facts, 1, run->stream);
     gpu_wait(run->stream);
     run->host->builds = facts.filled;
-    check_contacts(run->host);
 }
 
 #ifndef TABLETS_AS_PART
