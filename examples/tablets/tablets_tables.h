@@ -141,19 +141,22 @@ void tablets_put_slots(const tablets_table *t, const char *what, int32_t width, 
     tablets_put(t, "slots", t->workload, method, ms, peer_ms, 0, "");
 }
 
-/* The row of one width. The rest: what the whole takes beyond its slots, by the same kernels. */
+/* The row of one width. The rest: what the whole takes beyond its slots, by REDUCE. */
 void tablets_width(const tablets_table *t, int32_t width, const tablets_slots *told)
 {
     tablets_gpu *run = t->run;
     tablets_choose(run, width ? NLIST_HYBRID : NLIST_DYNAMIC, width, false);
     double const search = tablets_ms(run, [&] { tablets_collect(run); }),
-                 whole = tablets_force_ms(run, width ? NLIST_PER_CONTACT : NLIST_REDUCE),
+                 whole = tablets_force_ms(run, NLIST_REDUCE),
+                 reduce = width ? tablets_slots_ms(run, width, NLIST_REDUCE) : 0,
                  contact = width ? tablets_slots_ms(run, width, NLIST_PER_CONTACT) : 0,
                  particle = width ? tablets_slots_ms(run, width, NLIST_PER_PARTICLE) : 0;
     tablets_put_slots(t, "search", width, search, told ? told->search : 0);
     tablets_put_slots(t, "slots, PER_CONTACT", width, contact, told ? told->contact : 0);
     tablets_put_slots(t, "slots, PER_PARTICLE", width, particle, told ? told->particle : 0);
-    tablets_put_slots(t, "rest", width, whole > contact ? whole - contact : 0, told ? told->rest : 0);
+    tablets_put_slots(t, "slots, REDUCE", width, reduce, 0);
+    tablets_put_slots(t, "rest, REDUCE (whole - slots)", width,
+                      whole > reduce ? whole - reduce : 0, told ? told->rest : 0);
     const struct { const char *name; nlist_mode mode; double told; } steps[] = {
         {"steps/s, PER_CONTACT", NLIST_PER_CONTACT, told ? told->steps_contact : 0},
         {"steps/s, PER_PARTICLE", NLIST_PER_PARTICLE, told ? told->steps_particle : 0},
@@ -255,15 +258,21 @@ double tablets_some_steps(tablets_gpu *run, int32_t steps)
     return 1e3 * run->events.seconds(0, 1) / steps;
 }
 
-/* Adds the parts of the last step that was timed; a sort is in few steps, and its time is that of
-   one. */
-void tablets_add_parts(const tablets_gpu *run, double ms[PARTS])
+/* Adds the parts of the last step that was timed, in parts of `points`. */
+void tablets_add_parts(const tablets_gpu *run, double ms[PARTS], int points)
 {
-    for (int k = 0; k < PARTS; k++) {
-        double const part = 1e3 * run->parts.seconds(k, k + 1);
-        if (k != PART_SORT) ms[k] += part;
-        else if (part > ms[k]) ms[k] = part;
-    }
+    for (int k = 0; k < PARTS; k++) ms[k] += 1e3 * run->parts.seconds(k, k + 1) / points;
+}
+
+/* What is no part of every step: one sort, of tablets as they lie. */
+double tablets_sort_ms(tablets_gpu *run, const tablets_order *order)
+{
+    if (!order->every) return 0;
+    run->events.record(0, run->stream);
+    tablets_sort(run);
+    run->events.record(1, run->stream);
+    gpu_wait(run->stream);
+    return 1e3 * run->events.seconds(0, 1);
 }
 
 void tablets_put_parts(const tablets_table *t, const char *group, const char *name,
@@ -299,13 +308,12 @@ void tablets_curve(const tablets_table *t, const tablets_order *order)
         double const ms = tablets_some_steps(run, stride),
                      seconds = static_cast<double>(run->host->bodies.base.dt) *
                                static_cast<double>(run->host->step - begin);
-        tablets_add_parts(run, parts);
+        tablets_add_parts(run, parts, POINTS);
         whole += ms / POINTS;
         snprintf(method, sizeof method, "%s: step", order->name);
         tablets_put(t, "orders", "time", method, ms, 0, seconds, "s");
     }
-    for (int k = 0; k < PARTS; k++)
-        if (k != PART_SORT) parts[k] /= POINTS;
+    parts[PART_SORT] = tablets_sort_ms(run, order);
     tablets_put_parts(t, "orders", order->name, parts, whole, order);
     snprintf(method, sizeof method, "%s: search and forces in one kernel", order->name);
     tablets_grid(run);
@@ -344,14 +352,14 @@ void tablets_with(const tablets_table *t, const char *name, bool history)
     own.sort_every = 100;
     run->host->options = &own;
     tablets_choose(run, NLIST_DYNAMIC, 0, history);
+    run->mode = NLIST_AUTO;
     tablets_sort(run);
     tablets_some_steps(run, 100);
     for (int k = 0; k < rounds; k++) {
         whole += tablets_some_steps(run, 100) / rounds;
-        tablets_add_parts(run, parts);
+        tablets_add_parts(run, parts, rounds);
     }
-    for (int k = 0; k < PARTS; k++)
-        if (k != PART_SORT) parts[k] /= rounds;
+    parts[PART_SORT] = tablets_sort_ms(run, &order);
     tablets_put_parts(t, "history", name, parts, whole, &order);
     run->host->options = before;
 }
