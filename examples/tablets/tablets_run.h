@@ -117,7 +117,7 @@ static void print_figures(const scene *s, const double before[ENERGIES], const d
            (double)s->pairs.total / (double)s->bodies.base.n);
 }
 
-/* Makes so many steps, wherever they are computed; then the scene is as they left it. */
+/* Makes so many steps, wherever they are computed. 0: the scene is now as they left it. */
 typedef void advance_fn(void *user, int64_t steps);
 
 /* Many tablets: a line of text for each sixth of the time, a picture and the figures. */
@@ -138,6 +138,7 @@ static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
             progress_show(&bar, s->step - begin, steps, "");
         }
         progress_clear(&bar);
+        advance(user, 0);
         measure(s, energy, ignored);
         print_line(s, energy);
         most = fmax(most, (double)touching(s));

@@ -349,14 +349,15 @@ void tablets_with(const tablets_table *t, const char *name, bool history)
     const tablet_options *before = run->host->options;
     double parts[PARTS] = {}, whole = 0;
     int const rounds = 4;
+    int32_t const steps = own.tables_steps / rounds;
     own.sort_every = 100;
     run->host->options = &own;
     tablets_choose(run, NLIST_DYNAMIC, 0, history);
     run->mode = NLIST_AUTO;
     tablets_sort(run);
-    tablets_some_steps(run, 100);
+    tablets_some_steps(run, steps);
     for (int k = 0; k < rounds; k++) {
-        whole += tablets_some_steps(run, 100) / rounds;
+        whole += tablets_some_steps(run, steps) / rounds;
         tablets_add_parts(run, parts, rounds);
     }
     parts[PART_SORT] = tablets_sort_ms(run, &order);

@@ -750,15 +750,15 @@ history_table() {
     select_rows "program == \"tablets\" && group == \"history\"" 'n "\t" method "\t" ms' |
         awk -F '\t' "$number_text"'
         { at = index($2, ": "); how = substr($2, 1, at - 1); what = substr($2, at + 2)
-          ms[$1, how, what] = $3; if (!(($1, what) in seen)) { seen[$1, what]; n[++count] = $1
-              part[count] = what } }
+          ms[$1, how, what] = $3
+          if (!(($1, what) in seen)) { seen[$1, what]; n[++count] = $1; part[count] = what } }
         END {
             print "| tablets | ms | without history | with history | times |"
             print "|---:|---|---:|---:|---:|"
             for (k = 1; k <= count; k++) {
                 a = ms[n[k], "without history", part[k]]; b = ms[n[k], "with history", part[k]]
-                print "| " n[k] " | " part[k] " | " text(a) " | " text(b) " | " (a > 0 ?
-                    text(b / a) : "–") " |"
+                times = a > 0 ? text(b / a) : "–"
+                print "| " n[k] " | " part[k] " | " text(a) " | " text(b) " | " times " |"
             }
         }'
 }
