@@ -90,7 +90,8 @@ void dem_walls_gpu_push(const dem_bodies *bodies, const dem_walls *walls, float 
     gpu_launch(stream, dem_walls_threads(walls), dem_walls_push_kernel, *bodies, *walls, sums);
 }
 
-[[maybe_unused]] void dem_walls_gpu_remap(const dem_walls *walls, const int32_t *new_of, cudaStream_t stream)
+[[maybe_unused]] void dem_walls_gpu_remap(const dem_walls *walls, const int32_t *new_of,
+                                          cudaStream_t stream)
 {
     gpu_launch(stream, dem_walls_threads(walls), dem_walls_remap_kernel, *walls, new_of);
 }

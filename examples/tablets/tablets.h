@@ -109,7 +109,8 @@ static tablet_options parse(int argc, char **argv)
     if (o.lifters > 0 && (!o.mesh || o.packed))
         stop(2, "--lifters are for a drum with --mesh, without --packed");
     if (o.slice > 1 && strcmp(o.scene, "drum") != 0) stop(2, "--slice is for --scene drum");
-    if (o.copies > 1 && (!o.load || o.n % o.copies)) stop(2, "--copies: --load, and n of as many parts");
+    if (o.copies > 1 && (!o.load || o.n % o.copies))
+        stop(2, "--copies: --load, and n of as many equal parts");
     if (o.copies > 1 && o.slice > 1) stop(2, "--copies or --slice");
 #ifndef __CUDACC__
     if (o.check || o.tables) stop(2, "--check and --tables are for the program on a GPU");

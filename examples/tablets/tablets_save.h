@@ -29,9 +29,10 @@ static const char *const saved_names[SAVED_NUMBERS] = {
 static void numbers_of(const scene *s, double number[SAVED_NUMBERS])
 {
     const tablet_options *o = s->options;
+    double const part = s->kind == SCENE_DRUM ? s->length / o->copies : s->length;
     double const numbers[SAVED_NUMBERS] = {
         (double)s->kind, o->radius, o->band, o->cap, o->rounding, o->spheres, o->mu,
-        (double)s->bodies.base.dt, s->drum, s->kind == SCENE_DRUM ? s->length / o->copies : s->length,
+        (double)s->bodies.base.dt, s->drum, part,
         s->omega, (double)o->mesh, o->lifters, o->no_history ? 0.0 : 1.0};
     memcpy(number, numbers, sizeof numbers);
 }

@@ -1,5 +1,5 @@
-/* tablets_tables.h - --tables FILE: what tables 6.4, 6.5, 6.9 and 6.11, section 6.3.6 and figure 6.10
-   of source 004 (Kureck) show, as lines of a CSV file.
+/* tablets_tables.h - --tables FILE: what tables 6.4, 6.5, 6.9 and 6.11, section 6.3.6 and figure
+   6.10 of source 004 (Kureck) show, as lines of a CSV file.
    SPDX-License-Identifier: MIT OR Unlicense
 
    A part of tablets.cu: included in its namespace. Begin with a state of --save: tablets that have
@@ -99,11 +99,13 @@ struct tablets_slots { double search, contact, particle, rest, steps_contact, st
 
 /* A GTX Titan X (Maxwell): ms and steps/s; of search and forces in one kernel, steps/s. */
 const tablets_slots tablets_told_1m[TABLETS_WIDTHS] = {
-    {2.88, 0, 0, 8.6, 68, 68},       {2.87, 1.36, 1.4, 7.28, 67, 67}, {2.84, 2.55, 2.65, 5.9, 68, 67},
-    {2.72, 5.05, 5.25, 3.22, 69, 68}, {2.5, 9.5, 10.25, 0.67, 61, 59}, {2.48, 17.7, 12, 0, 41, 55}};
+    {2.88, 0, 0, 8.6, 68, 68},        {2.87, 1.36, 1.4, 7.28, 67, 67},
+    {2.84, 2.55, 2.65, 5.9, 68, 67},  {2.72, 5.05, 5.25, 3.22, 69, 68},
+    {2.5, 9.5, 10.25, 0.67, 61, 59},  {2.48, 17.7, 12, 0, 41, 55}};
 const tablets_slots tablets_told_10m[TABLETS_WIDTHS] = {
-    {29, 0, 0, 88, 7.37, 7.37},     {29.5, 13.5, 13.7, 76, 7.22, 7.21}, {29, 25, 26, 62, 7.32, 7.31},
-    {28, 49, 51, 47, 6.91, 6.84},   {26, 92, 100, 8, 6.7, 6.43},        {26, 175, 118, 0, 4.41, 6}};
+    {29, 0, 0, 88, 7.37, 7.37},   {29.5, 13.5, 13.7, 76, 7.22, 7.21},
+    {29, 25, 26, 62, 7.32, 7.31}, {28, 49, 51, 47, 6.91, 6.84},
+    {26, 92, 100, 8, 6.7, 6.43},  {26, 175, 118, 0, 4.41, 6}};
 const double tablets_told_old[2] = {8.63, 0.91};
 
 /* Forces of the list as it is. */

@@ -265,5 +265,7 @@ pictures() {
     is_picture lifters.png 600 600 1000
 }
 
-if [ $cuda = yes ]; then gpu; else lean; cloud; drum; mesh; saved; copies; command_line; pictures; fi
+if [ $cuda = yes ]; then gpu; else
+    lean; cloud; drum; mesh; saved; copies; command_line; pictures
+fi
 sum_up

@@ -723,7 +723,8 @@ orders_source="$orders_source for search and forces (not sorted 1130), triangles
 for million in 1 10; do
     begin 004-6.9-tablets-${million}m "Tablets in a drum, ${million}M (004, tables 6.9 and 6.11)" '' '' ''
     source_is "$kureck, tables 6.9 (data sorted) and 6.11 (not): 10M tablets $orders_source"
-    all="program == \"tablets\" && group == \"orders\" && workload == \"stages\" && n == ${million}000000"
+    all="program == \"tablets\" && group == \"orders\" && workload == \"stages\" &&
+         n == ${million}000000"
     note "$orders_note"
     rm -f "$results/004-6.9-tablets-${million}m.md"
     if any "$all"; then
