@@ -669,7 +669,7 @@ int main(void)
         cmocka_unit_test(test_walls_slope),      cmocka_unit_test(test_walls_rest),
         cmocka_unit_test(test_walls_valley),     cmocka_unit_test(test_walls_ridge),
         cmocka_unit_test(test_walls_energy),     cmocka_unit_test(test_walls_list),
-        cmocka_unit_test(test_walls_room),
+        cmocka_unit_test(test_walls_room),       cmocka_unit_test(test_walls_stale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

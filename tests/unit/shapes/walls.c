@@ -555,3 +555,33 @@ static void test_walls_room(void **state)
     walls_case_free(one);
     free(c);
 }
+
+/* A tablet that was not at the mesh has nothing from the row at which row_of happens to point. */
+static void test_walls_stale(void **state)
+{
+    walls_case *one = walls_case_new(1, 0.5);
+    walls_crowd *c;
+    double const pos[3] = {0, 0, 0.49}, vel[3] = {0.5, 0, 0}, flat[4] = {1, 0, 0, 0};
+    dem_real first[DEM_SUMS];
+    int k;
+    (void)state;
+    make_plane(one, 1);
+    start_at(one, pos, vel, flat);
+    c = crowd_new(one);
+    for (k = 0; k < CROWD; k++) {
+        copy_alone(c, k, one);
+        c->row_of[k] = 0;
+        if (k > 0) c->x[0][4 * k + 2] = 5;
+    }
+    CHECK(dem_walls_find(&c->bodies, &c->walls) == 1);
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    memcpy(first, c->sums, sizeof first);
+    c->x[0][4 + 2] = c->x[0][2];
+    memset(c->sums, 0, sizeof c->sums);
+    CHECK(dem_walls_find(&c->bodies, &c->walls) == 2);
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    CHECK(!memcmp(c->sums + DEM_SUMS, first, sizeof first));
+    CHECK(memcmp(c->sums, first, sizeof first) != 0);
+    walls_case_free(one);
+    free(c);
+}
