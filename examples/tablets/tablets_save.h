@@ -100,6 +100,7 @@ static void walls_bytes(state_file *f, scene *s, int64_t rows, int64_t kept)
     state_bytes(f, s->walls.kept[now], (size_t)kept * sizeof *s->walls.kept[now]);
 }
 
+#ifndef TABLETS_AS_PART
 static void save_scene(scene *s)
 {
     state_file f = state_open(s->options->save, 1);
@@ -119,6 +120,7 @@ static void save_scene(scene *s)
     state_close(&f);
     free(pairs);
 }
+#endif
 
 /* Row r is that of its tablet; false where the file names none that is there. */
 static int own_row(scene *s, int32_t r)
