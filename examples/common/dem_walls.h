@@ -42,9 +42,15 @@ typedef struct dem_wall_row {
     int32_t body, first, count; /* its contacts: first .. first + count - 1 */
 } dem_wall_row;
 
-typedef struct dem_wall_kept {
-    int32_t triangle;
+/* In CUDA a spring is loaded at once: it begins at a multiple of its 16 bytes. */
+#ifdef __cplusplus
+#define DEM_ALIGNED alignas(16)
+#else
+#define DEM_ALIGNED
+#endif
+typedef struct DEM_ALIGNED dem_wall_kept {
     dem_real spring[4];         /* as DEM_HISTORY */
+    int32_t triangle, unused[3];
 } dem_wall_kept;
 
 /* How full the lists are: on a GPU nobody but the device knows. */
@@ -268,6 +274,7 @@ DEM_FN int dem_body_walls(const dem_bodies *s, const dem_walls *w, int32_t i,
     dem_wall_follow(w, was, held, DEM_NEAR(room[3]), p, count, found, from);
     for (k = 0; k < count; k++) {
         kept[k].triangle = found[k].triangle;
+        for (a = 0; a < 3; a++) kept[k].unused[a] = 0;
         for (a = 0; a < 4; a++) kept[k].spring[a] = from[k] < 0 ? 0 : was[from[k]].spring[a];
         dem_wall_push(s, w, i, axes, &found[k], kept[k].spring, own);
     }

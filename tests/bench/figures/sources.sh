@@ -436,7 +436,7 @@ width_figure 004-6.5 \
 
 no_tablets='Ours: examples/tablets, settled in a box (tablets --tables), of the thickness that has nearly as many'
 no_tablets="$no_tablets neighbours. The source does not say how large its tablets are and how their contacts are"
-no_tablets="$no_tablets found. Rest: whole less slots, by REDUCE. No history; with it, and where each contact"
+no_tablets="$no_tablets found. Rest: whole less slots. No history; with it, and where each contact"
 no_tablets="$no_tablets was: \"pairs+normal\" in the last line, of whole steps."
 slots_table() {
     width_table "$@"
