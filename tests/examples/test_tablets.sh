@@ -79,13 +79,14 @@ drum() {
     report $status "the packed drum" "$(seen)"
     below outside 0.1; report $? "no tablet leaves it, packed" "$(seen)"
     above contacts 100; report $? "packed, tablets touch at once" "$(seen)"
-    # The order in memory decides nothing but the tones of the picture, which go by number.
-    tablets --scene drum --packed --seconds 0.001 -n 100
+    # The order in memory decides nothing.
+    tablets --scene drum --packed --seconds 0.001 -n 100 --save order.tab
     grep ' contacts$' "$work/out.txt" >"$work/order.txt"; cp "$work/out.png" "$work/order.png"
-    tablets --scene drum --packed --seconds 0.001 -n 100 --shuffle
+    tablets --scene drum --packed --seconds 0.001 -n 100 --shuffle --save shuffled.tab
     [ -s "$work/order.txt" ] && grep ' contacts$' "$work/out.txt" | cmp -s - "$work/order.txt"
     report $? "in random order the same happens" "$(seen)"
-    ! cmp -s "$work/out.png" "$work/order.png"; report $? "in another order" "$(seen)"
+    cmp -s "$work/out.png" "$work/order.png"; report $? "and is drawn" "$(seen)"
+    ! cmp -s "$work/shuffled.tab" "$work/order.tab"; report $? "in another order" "$(seen)"
 }
 
 # ---- drum of triangles ---------------------------------------------------------------------------
