@@ -2451,7 +2451,7 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>packet: what several searches have in common (>>packets, here and in cuda/lbvh.cu)
+   >>packet: what several searches have in common (>>packets, here and in cuda/lbvh_packets.cu)
    ---------------------------------------------------------------------------------------------- */
 
 /* The union of a packet's searches: the box around their boxes or centres, and their squared radius

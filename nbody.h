@@ -105,6 +105,8 @@
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
        NBODY_WITH_POINTS      more/nbody_points.h     fields at any points (nbody_fields_at)
+       NBODY_WITH_BLOCKS      more/nbody_blocks.h     a time step for each body, in powers of two
+                                                      (nbody_blocks_step); adds _STEP and _POINTS
        NBODY_WITH_VORTEX      more/nbody_vortex.h     velocities of vortices; Gaussian cores
                                                       (law NBODY_VORTEX, core NBODY_GAUSSIAN)
        NBODY_WITH_FUNCTION    more/nbody_function.h   a law of yours (law NBODY_FUNCTION)
@@ -6917,6 +6919,15 @@ beside nbody.h"
 #include "more/nbody_periodic.h"
 #endif
 
+#ifdef NBODY_WITH_BLOCKS /* is built on two other parts */
+#ifndef NBODY_WITH_STEP
+#define NBODY_WITH_STEP
+#endif
+#ifndef NBODY_WITH_POINTS
+#define NBODY_WITH_POINTS
+#endif
+#endif
+
 #ifdef NBODY_WITH_STEP
 #if defined(__has_include)
 #if !__has_include("more/nbody_step.h")
@@ -6935,6 +6946,16 @@ nbody.h"
 #endif
 #endif
 #include "more/nbody_points.h"
+#endif
+
+#ifdef NBODY_WITH_BLOCKS
+#if defined(__has_include)
+#if !__has_include("more/nbody_blocks.h")
+#error "nbody.h: NBODY_WITH_BLOCKS needs the file more/nbody_blocks.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_blocks.h"
 #endif
 
 #ifdef NBODY_WITH_SETS

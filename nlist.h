@@ -8,7 +8,8 @@
    - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
    - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
    - A contact keeps bytes of its own, its history, while it lasts, also when particles are
-     renumbered. Events report the contacts that began, persist and ended.
+     renumbered. Events report the contacts that began, persist and ended. (With a skin: nlist_touch
+     says which touch.)
    - Spheres against a triangle mesh: one contact for each face, edge or vertex that is touched.
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
@@ -25,7 +26,7 @@
        per element     numbers, match, each, carry, walls, units
        the method      blocks, build
        more of it      sources, skin, remap, process; resolve, memory
-       faster forms    faster, parallel-run, parallel-build, parallel-ugrid
+       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-find, find-lbvh
        stored, checked save, reserve, validate
        CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
                        lists of their own
@@ -141,10 +142,11 @@
                HYBRID   8 + 4 width, and 12 an entry of the rest
                skin     12 a particle (2D: 8)
             Lists with history or events keep two generations, the last and the one before; others
-            only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
+            only after a nlist_remap. An entry takes desc.history bytes more, and events 48 (49 with
+            desc.contacts). After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
             particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a
-            grid.
+            grid; with history, 8 an entry that has no slot, where a row is long.
    Threads  There is no global state. Any number of threads may read one list; one at a time may
             build it. One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in the calling thread.
@@ -160,7 +162,8 @@
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
-            lists, lbvh.h by place, brute force and pairs by ascending id.
+            lists, lbvh.h by place, brute force and pairs by ascending id. CUDA half lists from a
+            tree or a `coherent` grid have any order in a row, unless desc.deterministic.
    Half     A pair is in one row, that of the lower id. In lists with history or events it stays in
             the row of that particle through every nlist_remap, as long as the list exists. So the
             data that you keep about a contact never changes its sign. (UGRID_HALF of ugrid.h is
@@ -203,6 +206,27 @@
 
    Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
    persisting and ended contacts, each pair once.
+
+   A pair that is listed need not touch: with a skin, or where radius is more than a touch, it stays
+   listed after it has separated, and keeps its bytes: a spring that outlives its contact is wrong
+   physics. So say in each step which entries touch: history is zero when a contact begins again.
+
+       while (nlist_next(&e)) {                        or, with desc.contacts, by nlist_sum or
+           if (!nlist_touch(&e, overlap > 0)) continue;   nlist_cuda_sum: a function that returns
+           ... e.history ...                              0 says that the two do not touch
+       }
+
+       the list                   history lasts while     events tell
+       no skin, reach = touch     the pair is listed      which contacts began, persist, ended
+       a skin, no nlist_touch     the pair is listed (!)  of entries: too early, too late, too few
+       nlist_touch in each step   the two touch           of entries
+       ... and desc.contacts      the two touch           of contacts
+
+   Events of desc.contacts come with the next build: a contact began since the last one and is still
+   there; was there, and has been ever since; or was there and has ended. One that ended and began
+   again is in both arrays; one that began and ended between two builds in none.
+   With desc.contacts an entry is no contact before the first step that says so. The last bytes of
+   one that ended are zero, unless it left the list while it touched.
    Costs: docs/performance-gpu.md, tests/bench/bench_nlist --only history.
 
    >>mesh: contacts with triangles (figure: >>walls)
@@ -238,7 +262,8 @@
    >>changes
 
    0.2.0  2026-11-28. Boxes of any shape (a part), a skin chosen by measuring (a part); rows for
-          some; particles that are not finite left out; tasks. Files of 0.1.0 are refused.
+          some; particles that are not finite left out; tasks; nlist_touch. Files of 0.1.0 are
+          refused.
    0.1.0  first version
 */
 
@@ -470,8 +495,8 @@ extern "C" {
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
     X(NLIST_BAD_HISTORY, \
-      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, " \
-      "desc.history, half, dim and the kind of list stay as they are") \
+      "desc.history must be 0 .. 4096 bytes; while a list keeps history or events, desc.history, " \
+      "half, dim, contacts (with events) and the kind of list stay as they are") \
     X(NLIST_BAD_CAPACITY,     "desc.capacity must not be negative") \
     X(NLIST_BAD_BOX, \
       "a periodic axis needs desc.min below desc.max, both finite; box.cell: vectors of periodic " \
@@ -541,11 +566,11 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    history and its events are those of the serial build, bit for bit, for any number of tasks in any
    order.
 
-   In tasks run: nlist_build_ugrid (half lists by a full search); of the other serial builds and of
+   In tasks run: nlist_build_ugrid and nlist_build_lbvh; of the other serial builds and of
    nlist_remap what follows the search (layout, history, events); the builds and searches of boxes.
    nlist_sum calls your function in the calling thread. CUDA builds ignore the hook. A task needs
    the stack of a search (>>rules in ugrid.h) and allocates nothing. The hook is called from 4,096
-   particles on (of a grid; of a box), and for what follows the search from 32,768.
+   particles on (of a grid, a tree, a box), and for what follows the search from 32,768.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -606,7 +631,7 @@ typedef struct nlist_desc {
     const nlist_real *radii;    /* [n] a radius per particle (default: none, all 0) */
     nlist_real skin;            /* Verlet skin: lists reach this much further and serve several
                                    steps, until nlist_moved finds a particle that has moved by more
-                                   than half of it (default: 0) */
+                                   than half of it; with history: nlist_touch (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
     int32_t width;              /* STATIC: slots per row (default: 8 if half, else 16). HYBRID: the
                                    same (default: 0, all entries are in the rest) */
@@ -616,8 +641,10 @@ typedef struct nlist_desc {
     int32_t rows;               /* particles 0 .. rows-1, the locals, have rows; the others, ghosts,
                                    are partners only, and pairs of ghosts are not searched for
                                    (default: all have rows; NLIST_NO_ROWS: none) */
-    int32_t history;            /* bytes kept per entry (default: 0) */
-    int32_t events;             /* 1 = builds fill list.event[], by kind (default: 0) */
+    int32_t history;            /* bytes kept per entry, while it is listed, or touches (>>history)
+                                   (default: 0) */
+    int32_t events;             /* 1 = builds fill list.event[], by kind; of entries, or of
+                                   desc.contacts (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
                                      ones; one of its rows is enough. Each candidate costs
@@ -659,6 +686,10 @@ typedef struct nlist_desc {
     nlist_allocator allocator;  /* (default: malloc and free) */
     nlist_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nlist_parallel parallel;    /* a hook for threads (default: serial) */
+    int32_t contacts;           /* 1 = an entry is a contact only while the two touch, as
+                                   nlist_touch or the function of a sum says: for lists that reach
+                                   further than contacts do (>>history) (default: 0, every entry
+                                   is one) */
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -707,12 +738,16 @@ typedef struct nlist_rows {
                                it is a ghost); a pair is in the row of the lower uid. Else NULL: ids
                                decide */
     nlist_real *reference;  /* desc.skin: [list.n * dim] positions at the build; else NULL */
-    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL */
+    unsigned char *history; /* [n * width + capacity] x desc.history bytes, by entry, or NULL (CUDA:
+                               both generations can have the same array) */
     int32_t *shift;         /* [n * width + capacity] x 3, by entry, with desc.shifts, or NULL */
     nlist_real *distance;   /* [n * width + capacity] by entry, with desc.distances, or NULL */
     nlist_real *offset;     /* [n * width + capacity] x 3, by entry, with desc.offsets, or NULL */
     int32_t *within;        /* [n] partners within reach, with desc.nearest: more than `count` where
                                some were left out; else NULL */
+    unsigned char *state;   /* desc.contacts with events: [n * width + capacity] by entry, whether
+                               the two touch: bits NLIST_I_TOUCH_...; else NULL */
+    int32_t adjacent;       /* private: 1: the entries of a chain follow one another in partner */
 } nlist_rows;
 
 /* A contact that began, persists or ended. */
@@ -780,7 +815,8 @@ typedef struct nlist {
    nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
    and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
    may be built at once. Costs are those of the search. Carrying history and events adds O(entries)
-   where rows keep their order, and O(row^2) for a row that does not, or loses many (>>carry).
+   where rows keep their order, and O(row log row) for a row that does not, or loses many; O(row^2)
+   in CUDA, in lists of boxes or triangles, and with events of desc.contacts (>>carry).
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -907,8 +943,8 @@ typedef struct nlist_sums {
 
 /* The contribution of contact i, j to own[values] of i and, in half lists, to other[values] of j;
    both are 0 before the call. history: the entry's bytes, or NULL. Returns 0 when it adds nothing
-   (the two do not touch), else 1. In full lists it is called twice for a pair, and `other` is
-   ignored; in lists of triangles j is a key. */
+   (the two do not touch; with desc.contacts the contact ends by that), else 1. In full lists it is
+   called twice for a pair, and `other` is ignored; in lists of triangles j is a key. */
 typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nlist_real *own,
                              nlist_real *other);
 
@@ -1257,7 +1293,7 @@ typedef struct nlist_each {
     int32_t bytes;      /* of history per entry */
     int64_t slots;      /* entries before those of the rest */
     const int32_t *partner, *link;
-    unsigned char *all_history;
+    unsigned char *all_history, *all_states;
     const int32_t *all_shifts;
 } nlist_each;
 
@@ -1282,6 +1318,7 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     e.partner = rows->partner;
     e.link = rows->link;
     e.all_history = rows->history;
+    e.all_states = rows->state;
     e.all_shifts = rows->shift;
     e.shift = NULL;
     if (i < 0 || i >= rows->n) return e;
@@ -1338,6 +1375,59 @@ NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
     unsigned char *history =
         list->rows[1 - (list->d_current ? *list->d_current : list->current)].history;
     return history ? history + entry * list->desc.history : NULL;
+}
+
+/* Zeros for the bytes of an entry. What is zero already is not written. */
+NLIST_FN void nlist_i_clear(unsigned char *history, int32_t bytes)
+{
+    int32_t k = 0;
+    for (; bytes % 4 == 0 && k < bytes; k += 4) {
+        uint32_t word;
+#ifdef __CUDA_ARCH__
+        word = *(const uint32_t *)(const void *)(history + k);
+#else
+        memcpy(&word, history + k, sizeof word);
+#endif
+        if (word) history[k] = history[k + 1] = history[k + 2] = history[k + 3] = 0;
+    }
+    for (; k < bytes; k++) if (history[k]) history[k] = 0;
+}
+
+/* The state of an entry (nlist_rows, state). */
+enum {
+    NLIST_I_TOUCH_NOW = 1,      /* they touch */
+    NLIST_I_TOUCH_SINCE = 2,    /* and have since the build, without a break */
+    NLIST_I_TOUCH_BEFORE = 4    /* they touched at the build */
+};
+
+/* nlist_touch, for an entry of these rows. */
+NLIST_FN void nlist_i_touch(unsigned char *state, unsigned char *history, int32_t bytes,
+                            int touching)
+{
+    if (history && !touching) nlist_i_clear(history, bytes);
+    if (state) *state = (unsigned char)(touching ? *state | NLIST_I_TOUCH_NOW
+                                                 : *state & NLIST_I_TOUCH_BEFORE);
+}
+
+/* Says whether the two of entry e touch, in each step, before its history is used. While they do
+   not, the history is zero, and so it is when a contact begins (again). Without it, or a sum with
+   desc.contacts, history lasts as long as the pair is listed: with a skin too long. Returns
+   `touching`. No two threads may do it for one entry at once. */
+NLIST_FN_WALK int nlist_touch(nlist_each *e, int touching)
+{
+    nlist_i_touch(e->all_states ? e->all_states + e->entry : NULL, (unsigned char *)e->history,
+                  e->bytes, touching);
+    return touching;
+}
+
+/* The same for an entry by its number. */
+NLIST_FN int nlist_touch_entry(const nlist *list, int64_t entry, int touching)
+{
+    const nlist_rows *rows = nlist_i_rows(list);
+    int32_t const bytes = list->desc.history;
+    nlist_i_touch(rows->state ? rows->state + entry : NULL,
+                  rows->history ? rows->history + entry * bytes : NULL, bytes, touching);
+    return touching;
 }
 
 /* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
@@ -1431,8 +1521,8 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
        8: 2 follows, then 7 and 9 from the beginning, and none is 8: new
 
    A row whose order is kept costs O(row), and O(row) more for each contact that began (with events:
-   or ended); O(row^2) at worst. (Kureck, section 5.5, marks the contacts of the old list that
-   persist, appends the new ones and sorts.)
+   or ended); O(row^2) at worst, and O(row log row) in the faster form (>>carry-rows). (Kureck,
+   section 5.5, marks the contacts of the old list that persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_matcher {
@@ -1487,6 +1577,36 @@ NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const 
         return e.entry;
     }
     return -1;
+}
+
+/* The state of a new entry whose old one is `old`, -1 = none. A remap keeps it. */
+NLIST_FN unsigned char nlist_i_next_state(const nlist_rows *old_rows, int64_t old, int remap)
+{
+    int const state = old >= 0 && old_rows->state ? old_rows->state[old] : 0;
+    if (remap) return (unsigned char)state;
+    if (!(state & NLIST_I_TOUCH_NOW)) return 0;
+    return NLIST_I_TOUCH_NOW | NLIST_I_TOUCH_SINCE | NLIST_I_TOUCH_BEFORE;
+}
+
+/* The event of a new entry whose old one is `old`, -1 = none. With desc.contacts contacts begin and
+   persist, else entries. */
+NLIST_FN int nlist_i_event_of(const nlist_rows *old_rows, const nlist_rows *rows, int64_t old)
+{
+    int state;
+    if (!rows->state) return old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN;
+    state = old >= 0 && old_rows->state ? old_rows->state[old] : 0;
+    if (state & NLIST_I_TOUCH_SINCE) return NLIST_PERSISTED;
+    return state & NLIST_I_TOUCH_NOW ? NLIST_BEGUN : -1;
+}
+
+/* 1 if an old entry, which is listed again or not, was a contact that has ended. */
+NLIST_FN int nlist_i_has_ended(const nlist_rows *old_rows, const nlist_rows *rows, int64_t old,
+                               int listed)
+{
+    int state;
+    if (!rows->state || !old_rows->state) return !listed;
+    state = old_rows->state[old];
+    return (state & NLIST_I_TOUCH_BEFORE) && !(listed && (state & NLIST_I_TOUCH_SINCE));
 }
 
 #ifdef NLIST_I_LBVH
@@ -1653,6 +1773,34 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #include <float.h>
 #include <stdlib.h>
 
+/* Loops over candidates (>>find-lbvh, boxes) are compiled a second time for AVX2, and chosen at run
+   time: with gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(NLIST_PLAIN_LANES) && !defined(NLIST_PLAIN)
+#include <immintrin.h>
+#define NLIST_I_AVX2 __attribute__((target("avx2")))
+#ifdef NLIST_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define NLIST_I_HAS_AVX2() 1
+#else
+#define NLIST_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#define NLIST_I_CHOSEN(portable, avx2) (NLIST_I_HAS_AVX2() ? avx2 : portable)
+#else
+#define NLIST_I_CHOSEN(portable, avx2) portable
+#endif
+
+enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
+
+/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
+   vectorise them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NLIST_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NLIST_I_KEEP_LOOP
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -1700,7 +1848,7 @@ NLIST_API const char *nlist_result_text(nlist_result result)
 enum {
     NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK,
     NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY, NLIST_I_SHIFT,
-    NLIST_I_DISTANCE, NLIST_I_OFFSET, NLIST_I_WITHIN,
+    NLIST_I_DISTANCE, NLIST_I_OFFSET, NLIST_I_WITHIN, NLIST_I_STATE,
     NLIST_I_GENERATION,                         /* blocks of one generation */
     NLIST_I_EVENT = 2 * NLIST_I_GENERATION,     /* three: begun, persisted, ended */
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
@@ -1722,6 +1870,9 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 
 /* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
+
+/* 1 if entries have a state. */
+static int nlist_i_has_states(const nlist_desc *desc) { return desc->contacts && desc->events; }
 
 /* Defined behind the method, at >>memory and >>resolve. */
 static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block);
@@ -1756,8 +1907,8 @@ static size_t nlist_i_stride(size_t stride, int dim);
                                  begin    2  0  .
                                  length   1  2  0
 
-   Three steps have faster forms, in tasks or for common cases (>>faster): prepare, find, and lay
-   out with carry. They are entered here by functions ..._faster, which return 1 where they did the
+   Four steps have faster forms, in tasks or for common cases (>>faster): prepare, find, lay out and
+   carry. They are entered here by functions ..._faster, which return 1 where they did the
    work. NLIST_PLAIN leaves them out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
 
@@ -1800,6 +1951,7 @@ struct nlist_i_finder {
     int32_t row;            /* the row in progress */
     int fixed;              /* 1: no memory is taken, and partners without room are counted: in a
                                task, and where memory has ended */
+    int32_t clean;          /* rows below it are overwritten, and their unused slots are -1 */
 };
 
 /* The steps. */
@@ -1812,6 +1964,11 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
 static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                   nlist_result *result);
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last);
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i);
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows);
 
 /* A build of n particles. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
@@ -1825,7 +1982,7 @@ static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
 
 #ifdef NLIST_I_UGRID
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder);
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result);
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* A grid as the source of a build. */
 typedef struct nlist_i_from_grid {
@@ -1901,7 +2058,8 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
         return NLIST_BAD_ALLOCATOR;
     if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
     if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
-        had->dim != desc->dim || !had->shifts != !desc->shifts)
+        had->dim != desc->dim || !had->shifts != !desc->shifts ||
+        nlist_i_has_states(had) != nlist_i_has_states(desc))
         return NLIST_BAD_HISTORY;
     return NLIST_OK;
 }
@@ -2083,9 +2241,7 @@ static int nlist_i_receive_row(void *user, int32_t place, const int32_t *places,
     return 0;
 }
 
-/* Finds the rows by a search of ugrid.h for each particle. (A half search of ugrid.h tests each
-   pair once, but finds half of a row's partners from their side: to sort those by row takes longer
-   than the tests.) */
+/* Finds the rows by a search of ugrid.h for each particle. */
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
@@ -2097,7 +2253,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     from->grid->rows = finder->rows;
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
+    if (nlist_i_ugrid_faster(finder, &result)) return result;
     searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
     if (searched == UGRID_STOPPED) return from->result;
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
@@ -2163,6 +2319,7 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
 {
     nlist *list = finder->list;
     nlist_rows *rows = &list->rows[finder->to];
+    nlist_rows const was = *rows;
     int64_t const needed = list->needed_entries, asked = list->desc.capacity;
     nlist_result const result =
         nlist_i_reserve_generation(list, finder->to, finder->n, finder->rows,
@@ -2170,19 +2327,28 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
+
+    if (finder->to == list->current && list->built && rows->slot == was.slot &&
+        rows->count == was.count && rows->width == was.width)
+        finder->clean = was.n;
+
+    rows->adjacent = 1;
+
     return NLIST_OK;
 }
 
 /* ---- lay out ---- */
 
-/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
-   free entry. */
-static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
-                               int64_t at)
+/* Writes row i to its slots, of which `used` are not -1, and beyond them to the rest, from entry
+   `at` on. Returns the next free entry. */
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, int32_t used, const int32_t *found,
+                               int32_t length, int64_t at)
 {
+    int32_t *const slot = rows->width > 0 ? rows->slot + (int64_t)i * rows->width : NULL;
+    int32_t const slots = length < rows->width ? length : rows->width;
     int32_t k;
-    for (k = 0; k < rows->width; k++)
-        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    if (slots > 0) memcpy(slot, found, (size_t)slots * sizeof *slot);
+    for (k = slots; k < used && k < rows->width; k++) slot[k] = -1;
     if (!rows->head) return at;
     rows->head[i] = length > rows->width ? (int32_t)at : -1;
     for (k = rows->width; k < length; k++, at++) {
@@ -2193,14 +2359,25 @@ static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found
     return at;
 }
 
+/* Rows are found in the order of the source, and laid out by ids: so their memory is prefetched. */
+#ifdef __GNUC__
+#define NLIST_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define NLIST_I_PREFETCH(address) ((void)(address))
+#endif
+enum { NLIST_I_ROWS_AHEAD = 16 };
+
 /* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. */
 static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
                             int32_t last, int64_t at)
 {
-    int32_t i;
+    int32_t i, used;
     for (i = first; i < last; i++) {
         int32_t const length = finder->length[i];
         const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
+        if (i < last - NLIST_I_ROWS_AHEAD && finder->length[i + NLIST_I_ROWS_AHEAD] > 0)
+            NLIST_I_PREFETCH(finder->found + finder->begin[i + NLIST_I_ROWS_AHEAD]);
+        used = i < finder->clean ? rows->count[i] : rows->width;
         rows->count[i] = length;
         if (rows->start) {
             if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
@@ -2208,7 +2385,7 @@ static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int3
             rows->start[i + 1] = at;
             continue;
         }
-        at = nlist_i_put_row(rows, i, found, length, at);
+        at = nlist_i_put_row(rows, i, used, found, length, at);
         if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
     }
 }
@@ -2252,17 +2429,18 @@ static int nlist_i_reports(const nlist *list, int32_t i, const nlist_each *e)
            (i == e->id && nlist_i_positive(e->shift));
 }
 
-/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
-   or persist. */
-static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows,
+/* Copies the bytes of each new entry of row i from row `was` of the old ones, or zeros; notes
+   contacts that began or persist. */
+static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
                               const nlist_rows *rows, int32_t i)
 {
     nlist *list = finder->list;
-    int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
+    int32_t const bytes = list->desc.history;
     nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
     nlist_each e = nlist_i_row(rows, bytes, i);
     int const events = list->desc.events && !finder->new_of;
     uint64_t taken = 0;
+    int kind;
     while (nlist_next(&e)) {
         int64_t old = nlist_i_match(&matcher, e.id, e.shift);
         if (old < 0 && finder->wander)
@@ -2270,8 +2448,11 @@ static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows
         if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
                                           (size_t)bytes);
         else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, &e))
-            nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+        if (rows->state)
+            rows->state[e.entry] = nlist_i_next_state(old_rows, old, finder->new_of != NULL);
+        if (!events || !nlist_i_reports(list, i, &e)) continue;
+        kind = nlist_i_event_of(old_rows, rows, old);
+        if (kind >= 0) nlist_i_add_event(list, kind, i, e.id, e.entry);
     }
 }
 
@@ -2283,8 +2464,30 @@ static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nli
     nlist_i_matcher matcher = nlist_i_match_row(rows, list->desc.history, i, NULL, list->keys);
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
-        if (nlist_i_reports(list, i, &e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
+        if (nlist_i_reports(list, i, &e) &&
+            nlist_i_has_ended(old_rows, rows, e.entry,
+                              nlist_i_match(&matcher, e.id, e.shift) >= 0))
             nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
+}
+
+/* History of rows first .. last-1, and which of their contacts began or persist. */
+static void nlist_i_carry_rows(nlist_i_finder *finder, const nlist_rows *old_rows,
+                               const nlist_rows *rows, int32_t first, int32_t last)
+{
+    int32_t i;
+    if (nlist_i_carry_faster(finder, old_rows, rows, first, last)) return;
+    for (i = first; i < last; i++)
+        nlist_i_carry_row(finder, old_rows, finder->old_of ? finder->old_of[i] : i, rows, i);
+}
+
+/* Which contacts of the old rows first .. last-1 have ended. */
+static void nlist_i_end_rows(nlist_i_finder *finder, const nlist_rows *old_rows,
+                             const nlist_rows *rows, int32_t first, int32_t last)
+{
+    int32_t i;
+    for (i = first; i < last; i++)
+        if (!nlist_i_ended_faster(finder, old_rows, rows, i))
+            nlist_i_add_ended(finder->list, old_rows, rows, i);
 }
 
 /* History and events of all rows. (A remap changes no contact: it makes no events.) */
@@ -2292,12 +2495,11 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
                           const nlist_rows *rows)
 {
     nlist *list = finder->list;
-    int32_t i;
     if (!nlist_i_keeps_two(&list->desc)) return;
     if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
-    for (i = 0; i < finder->rows; i++) nlist_i_carry_row(finder, old_rows, rows, i);
-    if (!list->desc.events || finder->new_of) return;
-    for (i = 0; i < old_rows->n; i++) nlist_i_add_ended(list, old_rows, rows, i);
+    nlist_i_carry_rows(finder, old_rows, rows, 0, finder->rows);
+    if (list->desc.events && !finder->new_of)
+        nlist_i_end_rows(finder, old_rows, rows, 0, old_rows->n);
 }
 
 /* Uids of half lists with history or events, once particles have been renumbered. New particles
@@ -2350,6 +2552,10 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     memset(&old_rows, 0, sizeof old_rows); /* no rows: all contacts are new */
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
+    if (nlist_i_in_place_faster(finder, &old_rows)) {
+        nlist_i_take_over(finder, finder->uid ? list->next_uid + finder->n : finder->n);
+        return NLIST_OK;
+    }
     result = nlist_i_reserve_events(finder, &old_rows);
     if (result == NLIST_OK) result = nlist_i_reserve_rows(finder, finder->uid != NULL);
     if (result != NLIST_OK) return result;
@@ -2649,12 +2855,12 @@ NLIST_FN int nlist_i_search_is_finite(const nlist_desc *desc, nlist_real largest
     return nlist_i_finite(far_off * far_off);
 }
 
-/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis. At a
-   corner that is up to sqrt(3) times as far, so searches are extended by twice as much. */
-NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
-                                     const nlist_real p[3], nlist_real radius)
+/* By how much the sphere of a particle exceeds its leaf's box (AABB), along the worst axis; below 0
+   where the box is larger. */
+NLIST_FN nlist_real nlist_i_excess(const nlist *list, const lbvh_node *leaf, const nlist_real p[3],
+                                   nlist_real radius)
 {
-    nlist_real most = 0;
+    nlist_real most = -NLIST_I_REAL_MAX;
     int a;
     for (a = 0; a < list->desc.dim; a++) {
         nlist_real const below = leaf->min[a] - (p[a] - radius),
@@ -2663,6 +2869,15 @@ NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
         if (!(above <= most)) most = above;
     }
     return most;
+}
+
+/* The same, at least 0. At a corner that is up to sqrt(3) times as far, so searches are extended by
+   twice as much. */
+NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
+                                     const nlist_real p[3], nlist_real radius)
+{
+    nlist_real const excess = nlist_i_excess(list, leaf, p, radius);
+    return excess <= 0 ? 0 : excess;
 }
 
 /* 1 if this image of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
@@ -2695,8 +2910,11 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int image, 
 /* A tree as the source of a build. */
 typedef struct nlist_i_from_tree {
     const lbvh *tree;
-    nlist_real out;         /* the most by which spheres exceed their boxes */
+    nlist_real excess;      /* the most by which spheres exceed their boxes, */
+    nlist_real out;         /* and at least 0 */
 } nlist_i_from_tree;
+
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
    search radius: its box holds it, up to from->out. */
@@ -2739,19 +2957,21 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
     const lbvh *tree = from->tree;
     const nlist *list = finder->list;
     nlist_real p[3];
+    nlist_result result;
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
-        nlist_real overhang;
+        nlist_real excess;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
         if (!nlist_i_point_finite(p)) continue; /* left out */
-        overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
-                                    nlist_i_radius(&list->desc, i));
-        if (!(overhang <= from->out)) from->out = overhang;
+        excess = nlist_i_excess(list, nlist_i_leaf(tree, place), p,
+                                nlist_i_radius(&list->desc, i));
+        if (!(excess <= from->excess)) from->excess = excess;
     }
+    from->out = from->excess <= 0 ? 0 : from->excess;
     if (!nlist_i_search_is_finite(&list->desc, finder->largest, from->out)) return NLIST_BAD_SOURCE;
+    if (nlist_i_lbvh_faster(finder, &result)) return result;
     for (place = 0; place < finder->n; place++) {
-        nlist_result result;
         if (nlist_i_leaf(tree, place)->link >= finder->rows) continue;
         result = nlist_i_lbvh_row(finder, place);
         if (result != NLIST_OK) return result;
@@ -2775,6 +2995,7 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
     from.tree = tree;
+    from.excess = -NLIST_I_REAL_MAX;
     from.out = 0;
     finder.source = &from;
     result = nlist_i_begin(list, desc, 0, &before);
@@ -3084,11 +3305,13 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
 {
     nlist_real other[NLIST_I_VALUES];
     size_t const bytes = (size_t)adder->list->desc.history;
+    int adds;
     memset(own, 0, (size_t)adder->values * sizeof *own);
     memset(other, 0, (size_t)adder->values * sizeof *other);
-    if (!adder->fn(adder->user, i, j, bytes ? adder->rows->history + (size_t)entry * bytes : NULL,
-                   own, other))
-        return 0;
+    adds = adder->fn(adder->user, i, j,
+                     bytes ? adder->rows->history + (size_t)entry * bytes : NULL, own, other);
+    if (adder->list->desc.contacts) (void)nlist_touch_entry(adder->list, entry, adds != 0);
+    if (!adds) return 0;
     if (adder->list->desc.half && !adder->list->keys) nlist_i_add(adder, j, other);
     return 1;
 }
@@ -3550,6 +3773,7 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     if (desc->distances) nlist_i_set_size(&sizes, NLIST_I_DISTANCE, entries, sizeof(nlist_real));
     if (desc->offsets) nlist_i_set_size(&sizes, NLIST_I_OFFSET, entries, 3 * sizeof(nlist_real));
     if (desc->nearest > 0) nlist_i_set_size(&sizes, NLIST_I_WITHIN, rows, sizeof(int32_t));
+    if (nlist_i_has_states(desc)) nlist_i_set_size(&sizes, NLIST_I_STATE, entries, 1);
     return sizes;
 }
 
@@ -3582,6 +3806,7 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
     rows->distance = (nlist_real *)at[NLIST_I_DISTANCE];
     rows->offset = (nlist_real *)at[NLIST_I_OFFSET];
     rows->within = (int32_t *)at[NLIST_I_WITHIN];
+    rows->state = (unsigned char *)at[NLIST_I_STATE];
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
@@ -3601,11 +3826,12 @@ static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>faster: the faster forms of three steps of >>build. The lists are the same, bit for bit.
+   >>faster: the faster forms of four steps of >>build. The lists are the same, bit for bit.
 
        prepare   checks the particles in tasks (>>parallel-build)
-       find      from a grid: ids of partners without a branch, in tasks (>>parallel-ugrid)
-       lay out   with carry, in tasks (>>parallel-build)
+       find      from a grid or a tree: by vectors, in tasks (>>parallel-find, >>find-lbvh)
+       lay out   with carry, in tasks (>>parallel-build); in place (>>carry-rows)
+       carry     by rows that agree, and of long rows by sorting (>>carry-rows)
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_PLAIN /* they do nothing */
@@ -3621,10 +3847,34 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     (void)finder, (void)old_rows, (void)result;
     return 0;
 }
-#ifdef NLIST_I_UGRID
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last)
 {
-    (void)finder, (void)reach, (void)result;
+    (void)finder, (void)old_rows, (void)rows, (void)first, (void)last;
+    return 0;
+}
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i)
+{
+    (void)finder, (void)old_rows, (void)rows, (void)i;
+    return 0;
+}
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    (void)finder, (void)old_rows;
+    return 0;
+}
+#ifdef NLIST_I_UGRID
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    (void)finder, (void)result;
+    return 0;
+}
+#endif
+#ifdef NLIST_I_LBVH
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    (void)finder, (void)result;
     return 0;
 }
 #endif
@@ -3695,6 +3945,504 @@ static inline nlist_result nlist_i_in_pieces(const nlist_parallel *parallel, int
     for (k = 0; k < pieces; k++) if (!job.done[k]) return NLIST_NOT_RUN;
     return NLIST_OK;
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>carry-rows: the carry for rows that changed little; long rows; history in place
+
+   Most contacts persist, and most rows are the old ones. So the new ids are compared with the old
+   ones from the first on, and the bytes of all that agree, also over many rows, are copied at once.
+   Only behind the first difference is each new entry looked up. Where that takes too many
+   comparisons, positions are sorted by id: O(row log row).
+
+   In place (NLIST_STATIC, NLIST_HYBRID, no events): rows keep their slots from build to build, so a
+   row with the same partners is neither read beyond its ids nor written. A row that changed is
+   copied aside, to memory of the generation before, written anew, and carried from there:
+
+       slots    [ 7  9  4  2 ]      found    [ 7  4  8 ]        7: stays where it is
+       aside       [ 9  4  2 ]      slots    [ 7  4  8  . ]     4: from aside; 8: zeros
+   ---------------------------------------------------------------------------------------------- */
+
+/* Entries of a row that follow one another in memory. */
+typedef struct nlist_i_stretch {
+    const int32_t *id;
+    unsigned char *history; /* of the first; NULL without */
+    int64_t entry;          /* the first */
+    int32_t count;
+} nlist_i_stretch;
+
+/* A copy that is still to be made: adjacent ones are made as one. */
+typedef struct nlist_i_pending {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t size;
+} nlist_i_pending;
+
+static inline void nlist_i_copy_pending(nlist_i_pending *pending)
+{
+    if (pending->size > 0) memcpy(pending->to, pending->from, pending->size);
+    pending->size = 0;
+}
+
+static inline void nlist_i_copy_later(nlist_i_pending *pending, unsigned char *to,
+                                      const unsigned char *from, size_t size)
+{
+    if (to == pending->to + pending->size && from == pending->from + pending->size) {
+        pending->size += size;
+        return;
+    }
+    nlist_i_copy_pending(pending);
+    pending->to = to;
+    pending->from = from;
+    pending->size = size;
+}
+
+/* Row i, which has `count` entries, as a stretch. Returns 0 where they are in several places. */
+NLIST_I_ALWAYS_INLINE int nlist_i_stretch_of(const nlist_rows *rows, int32_t bytes, int32_t i,
+                                             int32_t count, nlist_i_stretch *stretch)
+{
+    stretch->count = count;
+    stretch->id = rows->partner;
+    stretch->entry = 0;
+    stretch->history = rows->history;
+    if (count == 0) return 1;
+    if (rows->start) {
+        stretch->entry = rows->start[i];
+    } else if (rows->slot) {
+        stretch->entry = (int64_t)i * rows->width;
+        stretch->id = rows->slot;
+        if (count > rows->width) return 0;
+    } else {
+        stretch->entry = rows->head[i];
+        if (!rows->adjacent) return 0;
+    }
+    stretch->id += stretch->entry;
+    if (bytes > 0) stretch->history += stretch->entry * bytes;
+    return 1;
+}
+
+/* Partners of row i; none where there is no such row. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_count_of(const nlist_rows *rows, int32_t i)
+{
+    return i >= 0 && i < rows->n ? rows->count[i] : 0;
+}
+
+/* How many entries two stretches have in common from the first on. new_of: as in
+   nlist_i_matcher. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_same_begin(const nlist_i_stretch *old,
+                                                 const nlist_i_stretch *now, const int32_t *new_of)
+{
+    int32_t const count = old->count < now->count ? old->count : now->count;
+    int32_t k = 0;
+    if (new_of) while (k < count && new_of[old->id[k]] == now->id[k]) k++;
+    else while (k < count && old->id[k] == now->id[k]) k++;
+    return k;
+}
+
+/* Where `id` is in old[first .. count-1], -1 = nowhere: from `at` on, then from `first` on. */
+static inline int32_t nlist_i_find_from(const nlist_i_stretch *old, const int32_t *new_of,
+                                        int32_t first, int32_t at, int32_t id)
+{
+    int32_t k;
+    for (k = at; k < old->count; k++)
+        if ((new_of ? new_of[old->id[k]] : old->id[k]) == id) return k;
+    for (k = first; k < at; k++)
+        if ((new_of ? new_of[old->id[k]] : old->id[k]) == id) return k;
+    return -1;
+}
+
+/* A contact of row i that began or persists. */
+static inline void nlist_i_note(nlist_i_finder *finder, int kind, int32_t i, int32_t id,
+                                int64_t entry)
+{
+    if (finder->list->keys || finder->list->desc.half || i < id)
+        nlist_i_add_event(finder->list, kind, i, id, entry);
+}
+
+/* Entries same .. count-1 of row i, behind those that agree. Returns 0 where it takes many
+   comparisons: long rows can. */
+static int nlist_i_carry_changed(nlist_i_finder *finder, nlist_i_pending *pending, int32_t i,
+                                 const nlist_i_stretch *old, const nlist_i_stretch *now,
+                                 int32_t same)
+{
+    const int32_t *const new_of = finder->list->keys ? NULL : finder->new_of;
+    int const notes = finder->list->desc.events && !finder->new_of;
+    size_t const bytes = (size_t)finder->list->desc.history;
+    int64_t left = 64 + 16 * (int64_t)now->count; /* comparisons */
+    int32_t at = same, k;
+    for (k = same; k < now->count; k++) {
+        int32_t const was = nlist_i_find_from(old, new_of, same, at, now->id[k]);
+        unsigned char *const to = now->history + (size_t)k * bytes;
+        left -= was >= at ? was - at : old->count - same;
+        if (left < 0) return 0;
+        if (notes)
+            nlist_i_note(finder, was < 0 ? NLIST_BEGUN : NLIST_PERSISTED, i, now->id[k],
+                         now->entry + k);
+        if (bytes > 0 && was < 0) memset(to, 0, bytes);
+        else if (bytes > 0)
+            nlist_i_copy_later(pending, to, old->history + (size_t)was * bytes, bytes);
+        if (was >= 0) at = was + 1;
+    }
+    return 1;
+}
+
+/* ---- long rows ---- */
+
+enum { NLIST_I_LONG = 64 }; /* rows of which all entries may be compared with all */
+
+/* The entry at position k of a row that was laid out here: its rest is adjacent. */
+static inline int64_t nlist_i_entry_at(const nlist_rows *rows, int32_t i, int32_t k)
+{
+    if (rows->start) return rows->start[i] + k;
+    if (k < rows->width) return (int64_t)i * rows->width + k;
+    return (int64_t)rows->n * rows->width + rows->head[i] + k - rows->width;
+}
+
+/* The partner at position k. */
+static inline int32_t nlist_i_id_at(const nlist_rows *rows, int32_t i, int32_t k)
+{
+    int64_t const entry = nlist_i_entry_at(rows, i, k), slots = (int64_t)rows->n * rows->width;
+    return entry < slots ? rows->slot[entry] : rows->partner[entry - slots];
+}
+
+/* Sifts order[at] down in a heap of positions of row i, by their partners. */
+static void nlist_i_sift_position(const nlist_rows *rows, int32_t i, int32_t *order, int32_t at,
+                                  int32_t count)
+{
+    int32_t const moving = order[at], id = nlist_i_id_at(rows, i, moving);
+    int64_t child;
+    for (; (child = 2 * (int64_t)at + 1) < count; at = (int32_t)child) {
+        if (child + 1 < count && nlist_i_id_at(rows, i, order[child + 1]) >
+                                     nlist_i_id_at(rows, i, order[child]))
+            child++;
+        if (nlist_i_id_at(rows, i, order[child]) <= id) break;
+        order[at] = order[child];
+    }
+    order[at] = moving;
+}
+
+/* The positions of row i by ascending partner, where the row was found: it is laid out now, and
+   that memory is free. Heapsort. */
+static int32_t *nlist_i_positions(const nlist_i_finder *finder, const nlist_rows *rows, int32_t i)
+{
+    int32_t *const order = finder->found + finder->begin[i];
+    int32_t const count = rows->count[i];
+    int32_t k;
+    for (k = 0; k < count; k++) order[k] = k;
+    for (k = count / 2; k > 0; k--) nlist_i_sift_position(rows, i, order, k - 1, count);
+    for (k = count - 1; k > 0; k--) {
+        int32_t const last = order[0];
+        order[0] = order[k];
+        order[k] = last;
+        nlist_i_sift_position(rows, i, order, 0, k);
+    }
+    return order;
+}
+
+/* Positions that were found are marked: ~position, which is negative. */
+static inline int32_t nlist_i_unmarked(int32_t position)
+{
+    return position < 0 ? ~position : position;
+}
+
+/* Where in `order` the partner `id` of row i is, -1 = nowhere: binary search. */
+static int32_t nlist_i_find_sorted(const nlist_rows *rows, int32_t i, const int32_t *order,
+                                   int32_t id)
+{
+    int32_t first = 0, last = rows->count[i];
+    while (first < last) {
+        int32_t const middle = first + (last - first) / 2;
+        int32_t const is = nlist_i_id_at(rows, i, nlist_i_unmarked(order[middle]));
+        if (is == id) return middle;
+        if (is < id) first = middle + 1;
+        else last = middle;
+    }
+    return -1;
+}
+
+/* Events of a long row. Each position is swapped to its place, so that they ascend again. */
+static void nlist_i_note_long(nlist_i_finder *finder, const nlist_rows *rows, int32_t i,
+                              int32_t *order)
+{
+    int32_t const count = rows->count[i];
+    int32_t k, at;
+    for (k = 0; k < count; k++) {
+        while ((at = nlist_i_unmarked(order[k])) != k) {
+            int32_t const other = order[at];
+            order[at] = order[k];
+            order[k] = other;
+        }
+    }
+    for (k = 0; k < count; k++)
+        nlist_i_note(finder, order[k] < 0 ? NLIST_PERSISTED : NLIST_BEGUN, i,
+                     nlist_i_id_at(rows, i, k), nlist_i_entry_at(rows, i, k));
+}
+
+/* nlist_i_carry_row for a long row: each old entry is looked up among the new ones. */
+static void nlist_i_carry_long(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
+                               const nlist_rows *rows, int32_t i)
+{
+    const int32_t *const new_of = finder->list->keys ? NULL : finder->new_of;
+    int32_t *const order = nlist_i_positions(finder, rows, i);
+    int32_t const bytes = finder->list->desc.history;
+    nlist_each old = nlist_i_row(old_rows, bytes, was), e = nlist_i_row(rows, bytes, i);
+    while (bytes > 0 && nlist_next(&e)) memset(e.history, 0, (size_t)bytes);
+    while (nlist_next(&old)) {
+        int32_t const id = new_of ? new_of[old.id] : old.id,
+                      k = nlist_i_find_sorted(rows, i, order, id);
+        if (k < 0) continue;
+        if (bytes > 0)
+            memcpy(rows->history + nlist_i_entry_at(rows, i, order[k]) * bytes, old.history,
+                   (size_t)bytes);
+        order[k] = ~order[k];
+    }
+    if (finder->list->desc.events && !finder->new_of) nlist_i_note_long(finder, rows, i, order);
+}
+
+/* ---- all rows ---- */
+
+/* nlist_i_carry_row for a row whose entries are in several places, or long. */
+static void nlist_i_carry_rare(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t was,
+                               const nlist_rows *rows, int32_t i)
+{
+    if (rows->count[i] > NLIST_I_LONG && rows->adjacent)
+        nlist_i_carry_long(finder, old_rows, was, rows, i);
+    else nlist_i_carry_row(finder, old_rows, was, rows, i);
+}
+
+/* Carries row i from row `was`, by the method that suits it. */
+NLIST_I_ALWAYS_INLINE void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_pending *pending,
+                                             const nlist_rows *old_rows, int32_t was,
+                                             const nlist_rows *rows, int32_t i)
+{
+    nlist *list = finder->list;
+    int32_t const bytes = list->desc.history;
+    int64_t const begun = list->event_count[NLIST_BEGUN],
+                  persisted = list->event_count[NLIST_PERSISTED];
+    nlist_i_stretch old, now;
+    int32_t same, k;
+    if (rows->count[i] == 0) return;
+    if (!nlist_i_stretch_of(old_rows, bytes, was, nlist_i_count_of(old_rows, was), &old) ||
+        !nlist_i_stretch_of(rows, bytes, i, rows->count[i], &now)) {
+        nlist_i_carry_rare(finder, old_rows, was, rows, i);
+        return;
+    }
+    same = nlist_i_same_begin(&old, &now, list->keys ? NULL : finder->new_of);
+    if (bytes > 0 && same > 0)
+        nlist_i_copy_later(pending, now.history, old.history, (size_t)same * (size_t)bytes);
+    if (list->desc.events && !finder->new_of)
+        for (k = 0; k < same; k++)
+            nlist_i_note(finder, NLIST_PERSISTED, i, now.id[k], now.entry + k);
+    if (same == now.count || nlist_i_carry_changed(finder, pending, i, &old, &now, same)) return;
+    list->event_count[NLIST_BEGUN] = begun;
+    list->event_count[NLIST_PERSISTED] = persisted;
+    nlist_i_carry_rare(finder, old_rows, was, rows, i);
+}
+
+/* nlist_i_carry_rows; not where contacts wander, entries have states, or a partner is in a row
+   several times. */
+static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t first, int32_t last)
+{
+    nlist_i_pending pending = {rows->history, old_rows->history, 0};
+    int32_t i;
+    if (finder->wander || rows->shift || rows->state) return 0;
+    for (i = first; i < last; i++)
+        nlist_i_carry_one(finder, &pending, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
+                          i);
+    nlist_i_copy_pending(&pending);
+    return 1;
+}
+
+/* nlist_i_add_ended for a row that is as it was, and for long ones. */
+static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                const nlist_rows *rows, int32_t i)
+{
+    nlist *list = finder->list;
+    int32_t const count = nlist_i_count_of(rows, i);
+    nlist_each e = nlist_i_row(old_rows, 0, i);
+    nlist_i_stretch old, now;
+    const int32_t *order;
+    if (rows->shift || rows->state) return 0;
+    if (nlist_i_stretch_of(old_rows, 0, i, old_rows->count[i], &old) &&
+        nlist_i_stretch_of(rows, 0, i, count, &now) &&
+        nlist_i_same_begin(&old, &now, NULL) == old.count)
+        return 1;
+    if (count <= NLIST_I_LONG || !rows->adjacent) return 0;
+    order = nlist_i_positions(finder, rows, i);
+    while (nlist_next(&e))
+        if (nlist_i_reports(list, i, &e) && nlist_i_find_sorted(rows, i, order, e.id) < 0)
+            nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
+    return 1;
+}
+
+/* ---- in place ---- */
+
+/* What a row was, as row 0 of a list of its own, and the rest of all rows. */
+typedef struct nlist_i_aside {
+    nlist_rows rows;
+    int32_t count, head;    /* of row 0 */
+} nlist_i_aside;
+
+/* Memory of the generation before, for a row of slots and a rest. */
+static nlist_result nlist_i_reserve_aside(nlist *list, int64_t width, int64_t rest)
+{
+    int const first = (1 - list->current) * NLIST_I_GENERATION;
+    nlist_result result = nlist_i_grow(list, first + NLIST_I_SLOT, width, sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, first + NLIST_I_PARTNER, rest, sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, first + NLIST_I_LINK, rest, sizeof(int32_t), 0);
+    return result == NLIST_OK ? nlist_i_grow(list, first + NLIST_I_HISTORY, width + rest,
+                                             (size_t)list->desc.history, 0)
+                              : result;
+}
+
+/* Copies the rest of all rows aside. */
+static nlist_result nlist_i_set_aside(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                      nlist_i_aside *aside)
+{
+    nlist *list = finder->list;
+    const nlist_block *block = list->block + (1 - list->current) * NLIST_I_GENERATION;
+    size_t const bytes = (size_t)list->desc.history, width = (size_t)old_rows->width,
+                 rest = old_rows->head ? (size_t)old_rows->entries : 0;
+    nlist_result const result = nlist_i_reserve_aside(list, (int64_t)width, (int64_t)rest);
+    memset(&list->rows[1 - list->current], 0, sizeof list->rows[0]);
+    if (result != NLIST_OK) return result;
+    memset(aside, 0, sizeof *aside);
+    aside->rows.n = aside->rows.adjacent = 1;
+    aside->rows.width = old_rows->width;
+    aside->rows.count = &aside->count;
+    aside->rows.slot = (int32_t *)block[NLIST_I_SLOT].memory;
+    aside->rows.partner = (int32_t *)block[NLIST_I_PARTNER].memory;
+    aside->rows.link = (int32_t *)block[NLIST_I_LINK].memory;
+    aside->rows.head = old_rows->head ? &aside->head : NULL;
+    aside->rows.history = (unsigned char *)block[NLIST_I_HISTORY].memory;
+    if (rest == 0) return NLIST_OK;
+    memcpy(aside->rows.partner, old_rows->partner, rest * sizeof(int32_t));
+    memcpy(aside->rows.link, old_rows->link, rest * sizeof(int32_t));
+    memcpy(aside->rows.history + width * bytes,
+           old_rows->history + (size_t)old_rows->n * width * bytes, rest * bytes);
+    return NLIST_OK;
+}
+
+/* Copies row i aside, writes what was found in its place, and carries it from there. Returns the
+   next free entry of the rest. */
+static int64_t nlist_i_change_row(nlist_i_finder *finder, nlist_i_aside *aside, nlist_rows *rows,
+                                  int32_t i, int64_t at)
+{
+    size_t const bytes = (size_t)finder->list->desc.history, width = (size_t)rows->width,
+                 first = (size_t)i * width;
+    size_t const slots = (size_t)rows->count[i] < width ? (size_t)rows->count[i] : width;
+    int32_t const length = finder->length[i];
+    nlist_i_pending pending = {aside->rows.history, aside->rows.history, 0};
+    memcpy(aside->rows.slot, rows->slot + first, width * sizeof(int32_t));
+    memcpy(aside->rows.history, rows->history + first * bytes, slots * bytes);
+    aside->count = rows->count[i];
+    if (rows->head) aside->head = rows->head[i];
+    rows->count[i] = length;
+    at = nlist_i_put_row(rows, i, aside->count,
+                         length > 0 ? finder->found + finder->begin[i] : NULL, length, at);
+    nlist_i_carry_one(finder, &pending, &aside->rows, 0, rows, i);
+    nlist_i_copy_pending(&pending);
+    return at;
+}
+
+/* How many slots of row i hold what was found, from the first on. */
+static inline int32_t nlist_i_same_slots(const nlist_i_finder *finder, const nlist_rows *rows,
+                                         int32_t i)
+{
+    const int32_t *const slot = rows->slot + (size_t)i * (size_t)rows->width;
+    int32_t const length = finder->length[i], had = rows->count[i];
+    int32_t const both = length < had ? length : had,
+                  most = both < rows->width ? both : rows->width;
+    const int32_t *const found = most > 0 ? finder->found + finder->begin[i] : NULL;
+    int32_t k = 0;
+    while (k < most && slot[k] == found[k]) k++;
+    return k;
+}
+
+/* nlist_i_change_row for a row that is and was in at most 16 slots: only those behind the first
+   `same` are copied aside. (For so few nlist_i_carry_changed has comparisons enough.) */
+static void nlist_i_change_slots(nlist_i_finder *finder, nlist_i_aside *aside,
+                                 const nlist_rows *rows, int32_t i, int32_t same)
+{
+    size_t const bytes = (size_t)finder->list->desc.history;
+    int64_t const first = (int64_t)i * rows->width + same;
+    int32_t const left = finder->length[i] - same, had = rows->count[i] - same;
+    int32_t *const slot = rows->slot + first;
+    unsigned char *const history = rows->history + (size_t)first * bytes;
+    nlist_i_pending pending = {aside->rows.history, aside->rows.history, 0};
+    nlist_i_stretch old, now;
+    int32_t k;
+    old.id = aside->rows.slot;
+    old.history = aside->rows.history;
+    old.count = had;
+    now.id = slot;
+    now.history = history;
+    now.count = left;
+    old.entry = now.entry = 0; /* of events, which are not noted here */
+    memcpy(aside->rows.slot, slot, (size_t)had * sizeof *slot);
+    memcpy(aside->rows.history, history, (size_t)had * bytes);
+    if (left > 0)
+        memcpy(slot, finder->found + finder->begin[i] + same, (size_t)left * sizeof *slot);
+    for (k = left; k < had; k++) slot[k] = -1;
+    rows->count[i] = finder->length[i];
+    (void)nlist_i_carry_changed(finder, &pending, i, &old, &now, 0);
+    nlist_i_copy_pending(&pending);
+}
+
+/* 1 if the new rows fit in the arrays of the old ones, slot by slot. Not in tasks, where a refusal
+   must leave the old ones. */
+static int nlist_i_fits_in_place(const nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    const nlist *list = finder->list;
+    const nlist_desc *desc = &list->desc;
+    const nlist_block *block = list->block + list->current * NLIST_I_GENERATION;
+    int64_t const needed = list->needed_entries, asked = desc->capacity;
+    nlist_i_sizes const sizes =
+        nlist_i_generation_sizes(desc, finder->n, finder->rows, asked > needed ? asked : needed,
+                                 finder->uid != NULL);
+    int b;
+    if (!old_rows->history || !old_rows->slot || desc->events || finder->new_of || finder->extras)
+        return 0;
+    if (old_rows->n != finder->rows || old_rows->particles != finder->n ||
+        old_rows->width != desc->width || !nlist_i_has_slots(desc) ||
+        !old_rows->head != !nlist_i_has_rest(desc) || nlist_i_light_pieces(finder) > 1)
+        return 0;
+    for (b = 0; b < NLIST_I_GENERATION; b++)
+        if ((uint64_t)sizes.count[b] > block[b].bytes / (sizes.size[b] > 0 ? sizes.size[b] : 1))
+            return 0;
+    return 1;
+}
+
+/* Steps lay out and carry of nlist_i_finish, in place. The generation before is empty then. */
+static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows)
+{
+    nlist *list = finder->list;
+    nlist_rows *const rows = &list->rows[list->current];
+    int64_t const needed = list->needed_entries, asked = list->desc.capacity;
+    nlist_i_aside aside;
+    int64_t at = 0;
+    int32_t i;
+    if (!nlist_i_fits_in_place(finder, old_rows)) return 0;
+    if (nlist_i_set_aside(finder, old_rows, &aside) != NLIST_OK) return 0;
+    finder->to = list->current;
+    nlist_i_bind(rows, list->block + finder->to * NLIST_I_GENERATION, &list->desc, finder->n,
+                 finder->rows, asked > needed ? asked : needed, finder->uid != NULL);
+    rows->entries = needed;
+    rows->adjacent = 1;
+    for (i = 0; i < finder->rows; i++) {
+        int32_t const same = nlist_i_same_slots(finder, rows, i);
+        int32_t const length = finder->length[i], had = rows->count[i];
+        int32_t const most = rows->width < 16 ? rows->width : 16;
+        if (length == same && had == same) continue;
+        if (length <= most && had <= most) nlist_i_change_slots(finder, &aside, rows, i, same);
+        else at = nlist_i_change_row(finder, &aside, rows, i, at);
+    }
+    nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
+    return 1;
+}
+
 
 /* ----------------------------------------------------------------------------------------------
    >>parallel-build: the steps of a build (>>build) before and after its search
@@ -3833,7 +4581,6 @@ static void nlist_i_carry_piece(void *context, int32_t k)
                   last = nlist_i_cut_at(finder.rows, pieces, k + 1),
                   old_last = nlist_i_cut_at(old, pieces, k + 1);
     int const keeps = nlist_i_keeps_two(&list.desc), events = list.desc.events && !finder.new_of;
-    int32_t i;
     finder.list = &list;
     if (events) {
         list.event[NLIST_BEGUN] += part->found;
@@ -3845,12 +4592,10 @@ static void nlist_i_carry_piece(void *context, int32_t k)
     nlist_i_keep_reference(&finder, split->old_rows, split->rows,
                            nlist_i_cut_at(finder.n, pieces, k),
                            nlist_i_cut_at(finder.n, pieces, k + 1));
-    if (keeps)
-        for (i = first; i < last; i++)
-            nlist_i_carry_row(&finder, split->old_rows, split->rows, i);
+    if (keeps) nlist_i_carry_rows(&finder, split->old_rows, split->rows, first, last);
     if (events)
-        for (i = nlist_i_cut_at(old, pieces, k); i < old_last; i++)
-            nlist_i_add_ended(&list, split->old_rows, split->rows, i);
+        nlist_i_end_rows(&finder, split->old_rows, split->rows, nlist_i_cut_at(old, pieces, k),
+                         old_last);
     memcpy(part->event, list.event_count, sizeof part->event);
 }
 
@@ -3904,125 +4649,70 @@ static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_
     return 1;
 }
 
-#ifdef NLIST_I_UGRID
+#if defined(NLIST_I_UGRID) || defined(NLIST_I_LBVH)
 /* ----------------------------------------------------------------------------------------------
-   >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
+   >>parallel-find: the rows of a piece of the source, in a part of `found` of its own
 
    The parts are of equal size at first. A row that does not fit is counted only. If there was one,
    each piece gets the room that it needs, and all search again: mostly in a first build.
    ---------------------------------------------------------------------------------------------- */
 
-/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
-static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                               int32_t count)
+/* Partners of the row in progress, all of which are listed. */
+static nlist_result nlist_i_take_ids(nlist_i_finder *finder, const int32_t *ids, int32_t count)
 {
-    int32_t *const to = finder->found + finder->used;
-    int32_t kept = 0, k;
-    if (!finder->list->desc.half) {
-        memcpy(to, ids, (size_t)count * sizeof *ids);
-        finder->used += count;
-        return;
-    }
-    for (k = 0; k < count; k++) {
-        to[kept] = ids[k];
-        kept += ids[k] > i;
-    }
-    finder->used += kept;
+    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, count);
+    if (result != NLIST_OK) return result;
+    if (count > 0 && finder->used + count <= finder->room)
+        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
+    finder->used += count;
+    return NLIST_OK;
 }
 
-/* How many of the partners row i lists. */
-static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                                   int32_t count)
+/* Those that uids, masks and exclusions allow. */
+static nlist_result nlist_i_take_allowed(nlist_i_finder *finder, const int32_t *ids, int32_t count)
 {
-    int32_t owned = 0, k;
-    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
-    return owned;
-}
-
-/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
-   rows of what was reserved do not hold all of them. */
-static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
     int32_t k;
-    if (finder->row != i) nlist_i_begin_row(finder, i);
-    if (finder->used + count <= finder->room) {
-        nlist_i_append_ids(finder, i, ids, count);
-    } else {
-        if (!finder->fixed)
-            from->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
-        if (from->result != NLIST_OK) return 1;
-        for (k = 0; k < count; k++)
-            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
-                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
-/* As nlist_i_receive_row, where distances are tested already: with one radius for all, by ugrid.h.
-   Who owns the pair is asked first: half of the candidates end there. */
-static int nlist_i_receive_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
-    const nlist *list = finder->list;
-    const nlist_desc *desc = &list->desc;
-    nlist_i_query query;
-    nlist_real p[3], q[3];
-    int32_t k;
-    ugrid_point(from->grid, place, p);
-    query = nlist_i_query_of(desc, ugrid_id(from->grid, place), p);
-    if (finder->row != query.i) nlist_i_begin_row(finder, query.i);
     for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id(from->grid, places[k]);
-        if (!nlist_i_may_list(desc, finder->uid, query.i, j)) continue;
-        if (desc->radii) {
-            ugrid_point(from->grid, places[k], q);
-            if (!(nlist_i_distance2(list, p, q) <=
-                  nlist_i_limit(desc, query.radius, desc->radii[j])))
-                continue;
-        }
-        from->result = nlist_i_append(finder, j);
-        if (from->result != NLIST_OK) return 1;
+        nlist_result result;
+        if (!nlist_i_may_list(&finder->list->desc, finder->uid, finder->row, ids[k])) continue;
+        result = nlist_i_append(finder, ids[k]);
+        if (result != NLIST_OK) return result;
     }
-    nlist_i_end_row(finder);
-    return 0;
+    return NLIST_OK;
 }
 
-typedef struct nlist_i_search_split {
-    const nlist_i_finder *finder;
-    nlist_real reach;
-    int only_distance;          /* ids of partners are the rows */
+/* 1 if a search that tests distances, radii and ids lists all that it finds. */
+static int nlist_i_all_allowed(const nlist_i_finder *finder)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    return !desc->masks && !desc->exclude_start && !finder->uid;
+}
+
+/* A search of places or cells in pieces; `search` finds the rows of one of them. */
+typedef struct nlist_i_search_split nlist_i_search_split;
+typedef nlist_result nlist_i_search_fn(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                       int32_t piece);
+struct nlist_i_search_split {
+    nlist_i_finder *finder;
+    nlist_i_search_fn *search;
     int32_t pieces;
+    nlist_real radius;          /* grids: of ugrid_each_row, */
+    int flags;                  /* and its flags */
     int64_t begin[NLIST_I_MOST_PIECES + 1];   /* the part of each piece */
     int64_t used[NLIST_I_MOST_PIECES];        /* entries that it found */
-    unsigned char refused[NLIST_I_MOST_PIECES];
-} nlist_i_search_split;
+    nlist_result result[NLIST_I_MOST_PIECES];
+};
 
-/* Pieces of a search of a grid. */
-static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
-{
-    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
-}
-
-/* The rows of one piece of the grid, to its part of `found`. */
+/* The rows of one piece, to its part of `found`. */
 static void nlist_i_search_piece(void *context, int32_t k)
 {
     nlist_i_search_split *split = (nlist_i_search_split *)context;
     nlist_i_finder finder = *split->finder;
-    nlist_i_from_grid from = *(const nlist_i_from_grid *)finder.source;
-    finder.source = &from;
     finder.row = -1;
     finder.fixed = 1;
     finder.used = split->begin[k];
     finder.room = split->begin[k + 1];
-    split->refused[k] =
-        ugrid_each_row_in(from.grid, split->reach, split->only_distance ? 0 : UGRID_PLACES, k,
-                          split->pieces,
-                          split->only_distance ? nlist_i_receive_ids : nlist_i_receive_allowed,
-                          &finder) != UGRID_OK;
+    split->result[k] = split->search(&finder, split, k);
     split->used[k] = finder.used - split->begin[k];
 }
 
@@ -4038,7 +4728,7 @@ static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *al
     *all = 0;
     *fit = 1;
     for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
-        if (split->refused[k]) result = NLIST_BAD_SOURCE;
+        result = split->result[k];
         *all += split->used[k];
         *fit &= split->used[k] <= split->begin[k + 1] - split->begin[k];
     }
@@ -4060,49 +4750,391 @@ static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
 }
 
 /* Searches once; and once more where a part was too small. */
-static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real reach)
+static nlist_result nlist_i_search_in_pieces(nlist_i_search_split *split)
 {
-    nlist_i_search_split split;
+    nlist_i_finder *finder = split->finder;
     nlist_result result;
     int64_t all;
     int32_t k;
     int fit;
-    split.finder = finder;
-    split.reach = reach;
-    split.only_distance = nlist_i_only_distance(&finder->list->desc, finder->uid);
-    split.pieces = nlist_i_search_pieces(finder);
-    for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
-    result = nlist_i_search_once(&split, &all, &fit);
+    for (k = 0; k <= split->pieces; k++) split->begin[k] = finder->room / split->pieces * k;
+    result = nlist_i_search_once(split, &all, &fit);
     if (result == NLIST_OK && !fit) {
         result = nlist_i_need_parts(finder, all);
         if (result != NLIST_OK) return result;
-        for (split.begin[0] = 0, k = 0; k < split.pieces; k++)
-            split.begin[k + 1] = split.begin[k] + split.used[k];
-        result = nlist_i_search_once(&split, &all, &fit);
+        for (split->begin[0] = 0, k = 0; k < split->pieces; k++)
+            split->begin[k + 1] = split->begin[k] + split->used[k];
+        result = nlist_i_search_once(split, &all, &fit);
     }
     finder->used = all;
     return result;
 }
 
-/* nlist_i_collect_ugrid, from its search on: by ids where only the distance decides; in tasks. */
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+/* The rows of all pieces: in tasks, or in one search here. */
+static nlist_result nlist_i_search_rows(nlist_i_search_split *split)
 {
+    nlist_i_finder *finder = split->finder;
+    split->pieces = nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
+    return split->pieces > 1 ? nlist_i_search_in_pieces(split) : split->search(finder, split, 0);
+}
+#endif
+
+#ifdef NLIST_I_UGRID
+/* A row of the grid, or a part of it, which lists what the list does. */
+static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    from->result = nlist_i_take_ids(finder, ids, count);
+    nlist_i_end_row(finder);
+    return from->result != NLIST_OK;
+}
+
+/* The same where uids, masks and exclusions decide, too. */
+static int nlist_i_receive_allowed(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    from->result = nlist_i_take_allowed(finder, ids, count);
+    nlist_i_end_row(finder);
+    return from->result != NLIST_OK;
+}
+
+/* A piece of the grid. */
+static nlist_result nlist_i_find_ugrid(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                       int32_t piece)
+{
+    nlist_i_from_grid from = *(const nlist_i_from_grid *)finder->source;
+    void *const source = finder->source;
     ugrid_result searched;
-    if (nlist_i_search_pieces(finder) > 1) {
-        *result = nlist_i_ugrid_in_pieces(finder, reach);
-        return 1;
-    }
-    if (nlist_i_only_distance(&finder->list->desc, finder->uid))
-        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_receive_ids, finder);
-    else
-        searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_allowed,
-                                  finder);
-    if (searched == UGRID_STOPPED) *result = from->result;
-    else *result = searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+    finder->source = &from;
+    searched = ugrid_each_row_in(from.grid, split->radius, split->flags, piece, split->pieces,
+                                 nlist_i_all_allowed(finder) ? nlist_i_receive_ids
+                                                             : nlist_i_receive_allowed,
+                                 finder);
+    finder->source = source;
+    if (searched == UGRID_STOPPED) return from.result;
+    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+}
+
+/* 1 if the grid may test the radii: not where one that is left out has none that is valid. */
+static int nlist_i_radii_valid(const nlist_i_finder *finder)
+{
+    const nlist_real *const radii = finder->list->desc.radii;
+    int32_t i;
+    if (!radii || finder->list->bad_id < 0) return 1;
+    for (i = 0; i < finder->n; i++)
+        if (!(radii[i] >= 0) || !(radii[i] <= finder->largest)) return 0;
+    return 1;
+}
+
+/* nlist_i_collect_ugrid, from its search on, in tasks: ugrid.h tests distances, radii, and unless
+   uids decide which row holds a pair, by vectors. (A half search of ugrid.h tests each pair once.
+   But half of its pairs belong to the row of the other particle, and to move them there takes
+   longer than the tests: bench_nlist --only half.) */
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    ugrid *grid = ((nlist_i_from_grid *)finder->source)->grid;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_i_search_split split;
+    if (!nlist_i_radii_valid(finder)) return 0;
+    grid->filter.radii = desc->radii;
+    grid->filter.largest = finder->largest;
+    split.finder = finder;
+    split.search = nlist_i_find_ugrid;
+    split.radius = nlist_i_gap(desc);
+    split.flags = desc->half && !finder->uid ? UGRID_HALF_IDS : 0;
+    *result = nlist_i_search_rows(&split);
     return 1;
 }
 #endif /* NLIST_I_UGRID */
+
+#ifdef NLIST_I_LBVH
+/* ----------------------------------------------------------------------------------------------
+   >>find-lbvh: the rows of adjacent leaves of a tree, which share their candidates
+
+   Up to NLIST_I_BLOCK leaves of a subtree are a block. One walk through the tree collects the
+   leaves near any of them, as a structure of arrays. Then the row of each is a plain loop over
+   these, without a branch, by vectors. Places ascend, so the rows are those of nlist_i_lbvh_row.
+
+   A pair is listed if |p - q| <= gap + r + r' along each axis. The box of q holds its sphere but
+   for `excess`, so it begins at most at q - r' + excess, which is p + gap + r + excess.
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    NLIST_I_BLOCK = 32,         /* leaves of a block at most */
+    NLIST_I_FEW = 16,           /* leaves of a subtree that is tested whole */
+    NLIST_I_MOST_NEAR = 1024,   /* candidates of a block; of more, each leaf walks alone */
+    NLIST_I_NEAR_ROOM = NLIST_I_MOST_NEAR + NLIST_I_FEW
+};
+
+typedef struct nlist_i_leaves {
+    nlist_real min[3], max[3];  /* boxes that touch this one have the candidates */
+    nlist_real x[NLIST_I_NEAR_ROOM], y[NLIST_I_NEAR_ROOM], z[NLIST_I_NEAR_ROOM],
+               radius[NLIST_I_NEAR_ROOM];
+    int32_t id[NLIST_I_NEAR_ROOM], hit[NLIST_I_NEAR_ROOM], listed[NLIST_I_NEAR_ROOM];
+    int32_t count;
+} nlist_i_leaves;
+
+/* 1 if the box of a node touches that of the block. */
+static inline int nlist_i_leaf_near(const nlist_i_leaves *near, const lbvh_node *node)
+{
+    return (node->min[0] <= near->max[0]) & (node->min[1] <= near->max[1]) &
+           (node->min[2] <= near->max[2]) & (node->max[0] >= near->min[0]) &
+           (node->max[1] >= near->min[1]) & (node->max[2] >= near->min[2]);
+}
+
+/* The ids of the candidates; 0 if there are too many. */
+static int nlist_i_find_leaves(const nlist_i_finder *finder, nlist_i_leaves *near)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    const char *const pos = (const char *)finder->pos;
+    int32_t at = lbvh_root(tree), first = 0, place;
+    near->count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (nlist_i_leaf_near(near, node)) {
+            if (last - first >= NLIST_I_FEW) {
+                at = node->link;
+                continue;
+            }
+            if (near->count > NLIST_I_MOST_NEAR - NLIST_I_FEW) return 0;
+            for (place = first; place <= last; place++) { /* the next one overwrites one that is not
+                                                             near */
+                int32_t const id = nlist_i_leaf(tree, place)->link;
+                NLIST_I_PREFETCH(pos + finder->stride * (size_t)id);
+                near->id[near->count] = id;
+                near->count += nlist_i_leaf_near(near, nlist_i_leaf(tree, place));
+            }
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    return 1;
+}
+
+/* Their points and radii, and NaN in the lanes behind the last. */
+static void nlist_i_load_leaves(const nlist_i_finder *finder, nlist_i_leaves *near)
+{
+    const nlist *list = finder->list;
+    nlist_real q[3];
+    int32_t k;
+    for (k = 0; k < near->count; k++) {
+        nlist_i_point(list, finder->pos, finder->stride, near->id[k], q);
+        near->x[k] = q[0];
+        near->y[k] = q[1];
+        near->z[k] = q[2];
+        near->radius[k] = nlist_i_radius(&list->desc, near->id[k]);
+    }
+    for (; k % NLIST_I_LANES != 0; k++) {
+        near->x[k] = near->y[k] = near->z[k] = (nlist_real)NAN;
+        near->radius[k] = 0;
+        near->id[k] = -1;
+    }
+}
+
+/* hit[k] = -1 where candidate k is within reach, of another id than the row's, and above `above`;
+   else 0. */
+NLIST_I_ALWAYS_INLINE void nlist_i_test_leaves(nlist_i_leaves *near, nlist_real gap,
+                                      const nlist_i_query *query, int32_t above)
+{
+    nlist_real const x = query->p[0], y = query->p[1], z = query->p[2], radius = query->radius;
+    int32_t const i = query->i, count = near->count;
+    int32_t first, k;
+    for (first = 0; first < count; first += NLIST_I_LANES) {
+        NLIST_I_KEEP_LOOP
+        for (k = first; k < first + NLIST_I_LANES; k++) {
+            nlist_real const dx = near->x[k] - x, dy = near->y[k] - y, dz = near->z[k] - z;
+            nlist_real const reach = gap + (radius + near->radius[k]);
+            nlist_real const d2 =
+                nlist_i_times(dx, dx) + nlist_i_times(dy, dy) + nlist_i_times(dz, dz);
+            near->hit[k] =
+                -((d2 <= nlist_i_times(reach, reach)) & (near->id[k] > above) & (near->id[k] != i));
+        }
+    }
+}
+
+/* The ids of those hit from candidate k on, to ids[at] and so on. Returns the end. What is written
+   there and behind it does not count. */
+NLIST_I_ALWAYS_INLINE int32_t nlist_i_list_leaves(const nlist_i_leaves *near, int32_t k,
+                                                  int32_t *ids, int32_t at)
+{
+    for (; k < near->count; k++) {
+        ids[at] = near->id[k];
+        at -= near->hit[k];
+    }
+    return at;
+}
+
+#ifdef NLIST_I_AVX2
+/* Both for AVX2. Ids are listed 4 at a time: those hit are moved to the front and written with the
+   others, and the end advances by their number. */
+NLIST_I_AVX2 static int32_t nlist_i_hit_leaves_avx2(nlist_i_leaves *near, nlist_real gap,
+                                                    const nlist_i_query *query, int32_t above,
+                                                    int32_t *ids)
+{
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    int32_t k, at = 0;
+    nlist_i_test_leaves(near, gap, query, above);
+    for (k = 0; k <= near->count - 4; k += 4) {
+        __m128 const some = _mm_loadu_ps((const float *)(const void *)(near->id + k)),
+                     hits = _mm_loadu_ps((const float *)(const void *)(near->hit + k));
+        int const bits = _mm_movemask_ps(hits);
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+        _mm_storeu_ps((float *)(void *)(ids + at), _mm_permutevar_ps(some, order));
+        at += __builtin_popcount((unsigned)bits);
+    }
+    return nlist_i_list_leaves(near, k, ids, at);
+}
+#endif
+
+/* The partners of a row among the candidates: their number. ids: room for all candidates. */
+static int32_t nlist_i_hit_leaves(nlist_i_leaves *near, nlist_real gap, const nlist_i_query *query,
+                                  int32_t above, int32_t *ids)
+{
+#ifdef NLIST_I_AVX2
+    if (NLIST_I_HAS_AVX2()) return nlist_i_hit_leaves_avx2(near, gap, query, above, ids);
+#endif
+    nlist_i_test_leaves(near, gap, query, above);
+    return nlist_i_list_leaves(near, 0, ids, 0);
+}
+
+/* Keeps those of the partners whose nearest image is the candidate itself. */
+static int32_t nlist_i_keep_own_images(const nlist_i_finder *finder, const nlist_i_query *query,
+                                       int32_t *ids, int32_t count)
+{
+    const nlist *list = finder->list;
+    nlist_real q[3];
+    int32_t k, kept = 0;
+    for (k = 0; k < count; k++) {
+        nlist_i_point(list, finder->pos, finder->stride, ids[k], q);
+        if (nlist_i_in_image(list, query->p, q, 13)) ids[kept++] = ids[k];
+    }
+    return kept;
+}
+
+/* The row of a leaf of the block. Its ids are written where they belong, if all are listed and
+   there is room for all candidates. */
+static nlist_result nlist_i_leaf_row(nlist_i_finder *finder, nlist_i_leaves *near, int32_t i)
+{
+    const nlist *list = finder->list;
+    const nlist_desc *desc = &list->desc;
+    int const all = nlist_i_all_allowed(finder),
+              repeats = list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic;
+    int const direct = all && !repeats && near->count > 0 &&
+                       finder->used + near->count <= finder->room;
+    int32_t *const ids = direct ? finder->found + finder->used : near->listed;
+    nlist_i_query query;
+    nlist_result result = NLIST_OK;
+    nlist_real p[3];
+    int32_t count;
+    nlist_i_point(list, finder->pos, finder->stride, i, p);
+    query = nlist_i_query_of(desc, i, p);
+    nlist_i_begin_row(finder, i);
+    count = nlist_i_hit_leaves(near, nlist_i_gap(desc), &query,
+                               desc->half && !finder->uid ? i : -1, ids);
+    if (repeats) count = nlist_i_keep_own_images(finder, &query, ids, count);
+    if (direct) finder->used += count;
+    else if (all) result = nlist_i_take_ids(finder, ids, count);
+    else result = nlist_i_take_allowed(finder, ids, count);
+    nlist_i_end_row(finder);
+    return result;
+}
+
+/* The box of all that the leaves first .. last can list. 0 if one of them can see an image of the
+   tree. */
+static int nlist_i_extend_leaves(const nlist_i_finder *finder, int32_t first, int32_t last,
+                               nlist_i_leaves *near)
+{
+    const nlist_i_from_tree *from = (const nlist_i_from_tree *)finder->source;
+    const lbvh_node *root = &from->tree->node[lbvh_root(from->tree)];
+    const nlist *list = finder->list;
+    nlist_real p[3];
+    int32_t place;
+    int a;
+    for (a = 0; a < 3; a++) near->min[a] = NLIST_I_REAL_MAX, near->max[a] = -NLIST_I_REAL_MAX;
+    for (place = first; place <= last; place++) {
+        int32_t const i = nlist_i_leaf(from->tree, place)->link;
+        nlist_real reach;
+        nlist_i_point(list, finder->pos, finder->stride, i, p);
+        if (i >= finder->rows || !nlist_i_point_finite(p)) continue;
+        reach = nlist_i_gap(&list->desc) + nlist_i_radius(&list->desc, i) + from->excess;
+        reach = nlist_i_search_radius(reach > 0 ? reach : 0, p);
+        for (a = 0; a < 3; a++) {
+            if (p[a] - reach < near->min[a]) near->min[a] = p[a] - reach;
+            if (p[a] + reach > near->max[a]) near->max[a] = p[a] + reach;
+        }
+    }
+    for (a = 0; a < 3; a++)
+        if (list->axis[a].periodic && (near->max[a] >= root->min[a] + list->axis[a].length ||
+                                       near->min[a] <= root->max[a] - list->axis[a].length))
+            return 0;
+    return 1;
+}
+
+/* The rows of the leaves first .. last. */
+static nlist_result nlist_i_find_block(nlist_i_finder *finder, int32_t first, int32_t last,
+                                       nlist_i_leaves *near)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    int const fits = nlist_i_extend_leaves(finder, first, last, near) &&
+                     nlist_i_find_leaves(finder, near);
+    int32_t place;
+    if (fits) nlist_i_load_leaves(finder, near);
+    for (place = first; place <= last; place++) {
+        int32_t const i = nlist_i_leaf(tree, place)->link;
+        nlist_result result;
+        if (i >= finder->rows) continue;
+        result = fits ? nlist_i_leaf_row(finder, near, i) : nlist_i_lbvh_row(finder, place);
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
+}
+
+/* A piece of the tree: the largest subtrees that are small enough, from left to right. */
+static nlist_result nlist_i_find_lbvh(nlist_i_finder *finder, const nlist_i_search_split *split,
+                                      int32_t piece)
+{
+    const lbvh *tree = ((const nlist_i_from_tree *)finder->source)->tree;
+    int32_t const begin = nlist_i_cut_at(finder->n, split->pieces, piece),
+                  end = nlist_i_cut_at(finder->n, split->pieces, piece + 1);
+    int32_t at = lbvh_root(tree), first = 0;
+    nlist_i_leaves near;
+    while (at >= 0 && first < end) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (last >= begin) {
+            nlist_result result;
+            if (first < begin || last >= end || last - first >= NLIST_I_BLOCK) {
+                at = node->link;
+                continue;
+            }
+            result = nlist_i_find_block(finder, first, last, &near);
+            if (result != NLIST_OK) return result;
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    return NLIST_OK;
+}
+
+/* nlist_i_collect_lbvh, from its search on, in tasks. (Leaves with masks of the tree walk.) */
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    nlist_i_search_split split;
+    if (((const nlist_i_from_tree *)finder->source)->tree->mask) return 0;
+    split.finder = finder;
+    split.search = nlist_i_find_lbvh;
+    *result = nlist_i_search_rows(&split);
+    return 1;
+}
+#endif /* NLIST_I_LBVH */
 
 #endif /* NLIST_PLAIN */
 
@@ -4110,15 +5142,17 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
    >>save: lists as bytes, with a checksum
    ---------------------------------------------------------------------------------------------- */
 
-#define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
-                                           lists */
+#define NLIST_I_FILE_VERSION 3          /* 1, of 0.1.0, had no count of triangles and no empty
+                                           lists; 2 no states */
 
 /* The header of a file: 136 bytes. Counts, partners, history, uids and reference positions
    follow. */
 typedef struct nlist_i_header {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
-    int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, rows;
+    int32_t n, dim, half, keys, history, has_uid;
+    int32_t has_reference;      /* 1: reference positions; 2: states */
+    int32_t periodic, triangles, rows;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
@@ -4162,7 +5196,7 @@ static nlist_i_header nlist_i_header_of(const nlist *list)
     header.rows = list->row_count;
     header.history = list->desc.history;
     header.has_uid = rows->uid != NULL;
-    header.has_reference = list->desc.skin > 0;
+    header.has_reference = (list->desc.skin > 0) | (rows->state ? 2 : 0);
     header.total = list->total;
     header.next_uid = list->next_uid;
     header.skin = (double)list->desc.skin;
@@ -4177,9 +5211,10 @@ static nlist_i_header nlist_i_header_of(const nlist *list)
 /* Size of a file with this header in bytes, -1 = too large. */
 static int64_t nlist_i_file_size(const nlist_i_header *header)
 {
-    int64_t const n = header->n, entry = 4 + (int64_t)header->history;
+    int64_t const n = header->n,
+                  entry = 4 + (int64_t)header->history + (header->has_reference >> 1);
     int64_t const particle = 8 * (int64_t)(header->has_uid != 0) +
-                             header->dim * (int64_t)header->real * (header->has_reference != 0);
+                             header->dim * (int64_t)header->real * (header->has_reference & 1);
     if (header->total > (INT64_MAX >> 1) / entry) return -1;
     return (int64_t)sizeof *header + 4 * (int64_t)header->rows + n * particle +
            header->total * entry;
@@ -4216,6 +5251,7 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     const nlist_rows *rows;
     nlist_i_header header;
     size_t n;
+    int32_t i;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
     if (list->boxed) return NLIST_BAD_OPTION;
@@ -4228,8 +5264,12 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
     to = nlist_i_write(to + sizeof header, rows->count, (size_t)list->row_count * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (header.has_reference)
+    if (header.has_reference & 1)
         to = nlist_i_write(to, rows->reference, n * (size_t)header.dim * sizeof(nlist_real));
+    for (i = 0; rows->state && i < list->row_count; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        while (nlist_next(&e)) to = nlist_i_write(to, rows->state + e.entry, 1);
+    }
     header.sum = nlist_i_file_checksum(&header, (const unsigned char *)bytes, *needed);
     memcpy(bytes, &header, sizeof header);
     return NLIST_OK;
@@ -4264,11 +5304,11 @@ static int nlist_i_header_counts_valid(const nlist_i_header *header)
 /* 1 if the fields of a header are consistent. */
 static int nlist_i_header_consistent(const nlist_i_header *header)
 {
-    if ((header->keys | header->half | header->has_uid | header->has_reference) & ~1) return 0;
+    if ((header->keys | header->half | header->has_uid | header->has_reference >> 1) & ~1) return 0;
     if (header->periodic >> header->dim != 0) return 0;
     if (!header->has_uid && header->next_uid < header->n) return 0;
     if (!header->keys) return header->triangles == 0;
-    return !header->half && !header->has_uid && !header->has_reference && !header->periodic &&
+    return !header->half && !header->has_uid && !(header->has_reference & 1) && !header->periodic &&
            header->dim == 3;
 }
 
@@ -4429,6 +5469,12 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_header *header,
     if (header->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
     if (header->has_uid) at += n * sizeof(int64_t);
     if (rows->reference) memcpy(rows->reference, at, n * (size_t)header->dim * sizeof(nlist_real));
+    if (header->has_reference & 1) at += n * (size_t)header->dim * sizeof(nlist_real);
+    for (i = 0; rows->state && i < header->rows; i++) {
+        nlist_each e = nlist_i_row(rows, 0, i);
+        while (nlist_next(&e))
+            rows->state[e.entry] = header->has_reference & 2 ? *at++ & 7 : 0;
+    }
 }
 
 /* Takes over desc, with the fields that the file determines. */
@@ -4442,7 +5488,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
     if (header->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
     if (desc->history != 0 && desc->history != header->history) return NLIST_BAD_HISTORY;
     if (desc->dim != 0 && desc->dim != header->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && (!header->has_reference || !((double)desc->skin <= header->skin)))
+    if (desc->skin > 0 && (!(header->has_reference & 1) || !((double)desc->skin <= header->skin)))
         return NLIST_BAD_SKIN;
     resolved.history = header->history;
     resolved.dim = header->dim;
@@ -4452,7 +5498,7 @@ static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
         resolved.min[a] = (nlist_real)header->min[a];
         resolved.max[a] = (nlist_real)header->max[a];
     }
-    if (!header->has_reference) resolved.skin = 0;
+    if (!(header->has_reference & 1)) resolved.skin = 0;
     empty.n = 0; /* the old list does not restrict the new one */
     result = nlist_i_begin(&empty, &resolved, header->keys, before);
     *before = *list;
@@ -4803,9 +5849,11 @@ typedef struct nlist_cuda_facts {
     int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
     int32_t bad_starts;         /* 1: starts are not in order */
     int32_t rows_cut;           /* as list.rows_cut */
+    int32_t blocks_done;        /* of the kernel that ends a build; else 0 */
 } nlist_cuda_facts;
 
 enum { NLIST_CUDA_SCRATCH = 16 };
+enum { NLIST_I_BY_ROW = 1, NLIST_I_BY_PAIR = 2 };
 
 typedef struct nlist_cuda {
     nlist_device device;        /* the argument of your kernels */
@@ -4817,6 +5865,7 @@ typedef struct nlist_cuda {
                                    largest */
     int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
     nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
+    int32_t search;             /* private: 0, or NLIST_I_BY_ROW, NLIST_I_BY_PAIR for half lists */
 } nlist_cuda;
 
 /* Takes all memory for builds from positions and for sums over up to n particles, with `values`
@@ -4830,7 +5879,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
 /* As the builds above, with the same costs. The grid, the tree and pos must be complete on
    `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
    reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   is unspecified; that within rows: >>rules, Order. On overflow the size needed is still computed,
    nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
    that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
    previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
@@ -4915,6 +5964,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
 /* The iterator for a nlist_device. These functions exist on the device only. */
 static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
 static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
+static __device__ __forceinline__ int nlist_touch_entry(const nlist_device *device, int64_t entry,
+                                                        int touching);
 
 /* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
 

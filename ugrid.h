@@ -21,11 +21,12 @@
        per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
-       faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
-                       parallel-build, parallel-search, parallel-points, parallel-attributes
+       faster forms    faster, count-faster, search-faster, entries-faster, lanes, query-faster,
+                       parallel-run, parallel-build, parallel-search, parallel-points,
+                       parallel-attributes
        checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
-       end             licence
+       end             parts, licence
 
    To learn it from this file, read in this order: >>cells (numbers, the example), >>periodic
    (ugrid_cell_at, ugrid_i_wrap_point), >>points (ugrid_point, ugrid_i_distance2_in_box), >>build
@@ -95,6 +96,8 @@
                                                            (each then implements, too)
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
+       UGRID_WITH_TUNE       -         users, that one     adds more/ugrid_tune.h: method, cells and
+                                                           walk by measuring (ugrid_tune)
        UGRID_PLAIN           -         the file that       the method without its faster forms: no
                                        implements          vectors, no prefetching, no threads; the
                                                            results are the same
@@ -118,7 +121,7 @@
             kept. After ugrid_reserve(n), builds up to n allocate nothing. An array that is too
             small for a build grows by half at least (by what is needed, where memory is short), so
             it may hold 1.5 times the figures below. A first build and a reserve take exactly these.
-            Searches need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
+            Searches need about 70 KB of stack (110 KB for double), with a filter 80 KB (120 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -295,7 +298,7 @@
    the device. UGRID_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
    gcc does not inline a function that respects NaN and the order of roundings. These are therefore
    compiled with the caller's options, and ugrid_i_kept keeps their order of operations.
-   UGRID_FN_RARE: not inlined on a CPU, where it would take the registers of such a loop. */
+   UGRID_FN_RARE: not inlined, where it would take the registers of such a loop. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include <float.h>
@@ -615,8 +618,9 @@ typedef struct ugrid_desc {
        grid.filter.sees[1] = 0;                         // wall lists nothing
        ugrid_neighbors(&grid, radius, 0, ...);
 
-   With radii two particles are listed within radius + radii[i] + radii[j]. It is one search with
-   the largest reach, of whose hits it keeps some: for radii that differ much, use lbvh.h.
+   With radii two particles are listed within radius + radii[i] + radii[j]; radius may then be 0
+   (CUDA: not). It is one search with the largest reach, of whose hits it keeps some: for radii that
+   differ much, use lbvh.h.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct ugrid_filter {
@@ -818,7 +822,9 @@ enum {
                           ugrid_near_half finds it: mostly that of the lower place, which changes
                           when particles move. (nlist.h: that of the lower id, which does not.) The
                           pair of a local and a ghost is in the row of the local, in both */
-    UGRID_PLACES = 2   /* rows and entries are places, not ids: the grid's own order, the fastest */
+    UGRID_PLACES = 2,  /* rows and entries are places, not ids: the grid's own order, the fastest */
+    UGRID_HALF_IDS = 8 /* each pair once, in the row of the lower id: a full search that keeps half.
+                          Not with UGRID_HALF or UGRID_PLACES (CUDA: not at all) */
 };
 
 /* With desc.rows only particles 0 .. rows-1, the locals, have rows. The others, ghosts, are listed
@@ -839,7 +845,8 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
-   With UGRID_PLACES the list is made in one pass, and ids[] after the last entry may change. */
+   With UGRID_PLACES the list of a grid in cell order is made in one pass, and ids[] after the last
+   entry may change. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed);
@@ -861,9 +868,9 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user);
 
 /* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
-   (UGRID_STOPPED). Rows come in the order of the grid, empty ones not at all, and a long row in
-   pieces, one after the other. UGRID_PLACES: i and ids are places. ids are valid during the
-   call. */
+   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT: cell by cell, or by
+   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and
+   ids are places. ids are valid during the call. */
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
@@ -1113,7 +1120,7 @@ UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
 
 /* x outside the box of a periodic axis, wrapped into it. `periods` is floor(t), as a real: from
    2^52 on every number is an integer. */
-UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
+UGRID_FN_RARE ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
     ugrid_real const t = ugrid_i_divide(x - axis->min, axis->length),
                      limit = (ugrid_real)4503599627370496.0;
@@ -1480,16 +1487,14 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
    ones and half walks with ghosts test each entry once more: >>walk-special.
    ---------------------------------------------------------------------------------------------- */
 
-/* The cells of one axis that a walk visits. */
+/* The cells of one axis that a walk visits, each once. */
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
-    int32_t width;  /* how many, each once */
-    int32_t turns;  /* number of turns: width; MODULAR: the number of labels; a strip: its pieces, 2
-                       if it wraps */
-    int32_t turn;
-    int32_t cell;   /* the current one, wrapped */
+    int32_t width;  /* how many */
+    int32_t turn;   /* of ugrid_i_turns */
 } ugrid_sweep;
 
+/* Few words, as they take registers in a kernel: what follows from others is not stored. */
 typedef struct ugrid_near {
     int32_t id;         /* out: a particle */
     int32_t place;      /* out: its place (ugrid_point(grid, place, p) is its position) */
@@ -1497,26 +1502,62 @@ typedef struct ugrid_near {
     /* private from here on */
     const ugrid *grid;
     ugrid_sweep x, y, z;
-    int32_t self;       /* the id to exclude, or -1 */
+    ugrid_real radius;
+    int32_t self;       /* the place to exclude, or -1 */
     int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
     int32_t above;      /* half walk, LOOSE. Sorted: only higher places count, everywhere; others:
                            in own_number, only higher ids; -1: none */
     int32_t above_local;/* half walk with ghosts, sorted: locals up to this place do not count */
-    int32_t only_ids_above;     /* in the visited cell; TIGHT half walk: in all */
-    int32_t forced_bits;/* TIGHT: axes on which only first cells count */
+    int32_t only_above; /* only higher places count: in the visited cell; TIGHT half walk: in all */
+    int32_t bits;       /* >>walk-special: of the visited cell, 1 to 4 where it is not the first
+                           along x, y, z; 16 to 64: axes on which only first cells of particles
+                           count; UGRID_I_WHOLE and others */
+    int32_t row;        /* the number of the first cell of the visited row; -1: no row has these
+                           labels */
     int32_t number;     /* of the cell visited */
-    int32_t cursor, step, left; /* remaining entries of this cell: index, distance, number; lists:
-                                   left = 1 until the end */
-    uint8_t strips, modular;    /* as desc.walk says */
-    uint8_t special;    /* entries are tested once more (>>walk-special) */
-    uint8_t whole;      /* unbounded: all buckets are visited, as cells 0, 1, 2, ... of x */
-    uint8_t done;
+    int32_t cursor, left; /* remaining entries of this cell: index, number; lists: left = 1 until
+                             the end */
 } ugrid_near;
 
-/* Where a walk of >>walk-special begins, and which of its entries it returns. */
-UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
-                                         const ugrid_real *to, ugrid_real radius);
-UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk);
+/* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. */
+enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512 };
+
+/* What walks of >>walk-special do otherwise. */
+UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
+                                                ugrid_real to, ugrid_real radius);
+UGRID_FN void ugrid_i_begin_special(ugrid_near *walk);
+UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, int32_t y,
+                                           int32_t z);
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk);
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
+                                         int32_t entry, int32_t x, int32_t y, int32_t z);
+
+/* Does a walk go by strips of cells? */
+UGRID_FN_WALK int ugrid_i_by_strips(const ugrid *grid)
+{
+    return grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
+}
+
+/* Does a walk visit cells by labels? */
+UGRID_FN_WALK int ugrid_i_by_labels(const ugrid *grid)
+{
+    return grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
+}
+
+/* Has each particle of a TIGHT grid two entries along each axis? */
+UGRID_FN_WALK int ugrid_i_spans_are_two(const ugrid *grid)
+{
+    return grid->axis[0].span == 2 && grid->axis[1].span == 2 && grid->spans == 1 << grid->desc.dim;
+}
+
+/* Is a walk through this grid a rare one? */
+UGRID_FN_WALK int ugrid_i_is_rare(const ugrid *grid)
+{
+    return ugrid_i_by_labels(grid) || grid->desc.unbounded ||
+           grid->desc.cell_order != UGRID_ROWS ||
+           (ugrid_i_tight(grid) && !ugrid_i_spans_are_two(grid));
+}
 
 /* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
    loses no pair at the radius. */
@@ -1528,7 +1569,7 @@ UGRID_FN ugrid_real ugrid_i_walk_extent(const ugrid_axis *axis, ugrid_real radiu
 /* The cells low .. high of a closed axis, clamped to the border cells. */
 UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0};
     int32_t const last = axis->cells - 1;
     sweep.low = low < 0 ? 0 : low < last ? low : last;
     sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
@@ -1539,66 +1580,51 @@ UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, i
    around it, else a range from low on, which may wrap. */
 UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0};
     if (!axis->periodic) return ugrid_i_closed_sweep(axis, low, high);
     sweep.width = high - low + 1;
-    if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
+    if (sweep.width < axis->cells) sweep.low = low < 0 ? low + axis->cells : low;
     else sweep.width = axis->cells;
+    if (sweep.low >= axis->cells) sweep.low -= axis->cells;
     return sweep;
 }
 
 /* How many cells of a sweep lie beyond the end of a periodic axis, that is, at its beginning. */
-UGRID_FN int32_t ugrid_i_wrapped(const ugrid_axis *axis, const ugrid_sweep *sweep)
+UGRID_FN_WALK int32_t ugrid_i_wrapped(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
     int32_t const over = sweep->low + sweep->width - axis->cells;
     return axis->periodic && over > 0 ? over : 0;
 }
 
-/* In how many turns the sweep along axis a is made. MODULAR: as many as there are labels, 2 * rings
-   + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more than the
-   cells: in a small box, and at the end of the coordinates of an unbounded grid (ugrid_i_floor). */
-UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, ugrid_real radius,
-                               const ugrid_sweep *sweep)
-{
-    const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t const most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
-    int32_t rings, labels;
-    if (walk->strips && a == 0) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
-    if (!walk->modular) return sweep->width;
-    rings = -ugrid_i_floor(-(radius * axis->per_cell));
-    labels = 2 * (rings < 1 ? 1 : rings) + 1;
-    return labels > sweep->width && labels <= most ? labels : sweep->width;
-}
-
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid *grid, int a, ugrid_real from, ugrid_real to,
                                    ugrid_real radius)
 {
-    const ugrid_axis *axis = &walk->grid->axis[a];
+    const ugrid_axis *axis = &grid->axis[a];
     ugrid_real const extent = ugrid_i_walk_extent(axis, radius);
-    ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    if (a >= walk->grid->desc.dim) return sweep;
-    sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
-                               ugrid_i_raw_coordinate(axis, to + extent));
-    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
+    ugrid_sweep sweep = {0, 1, 0};
+    if (a >= grid->desc.dim) return sweep;
+    if (ugrid_i_tight(grid) || grid->desc.unbounded)
+        return ugrid_i_special_sweep(grid, a, from, to, radius);
+    if (axis->periodic)
+        return ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
+                                  ugrid_i_raw_coordinate(axis, to + extent));
+    sweep.low = ugrid_i_coordinate(axis, from - extent);
+    sweep.width = ugrid_i_coordinate(axis, to + extent) - sweep.low + 1;
     return sweep;
 }
 
 /* A walk that visits nothing. */
 UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 {
-    ugrid_sweep const none = {0, 0, 0, 0, 0};
+    ugrid_sweep const none = {0, 0, 0};
     ugrid_near walk;
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
     walk.x = walk.y = walk.z = none;
-    walk.self = walk.own_number = walk.above = walk.above_local = walk.only_ids_above = -1;
-    walk.forced_bits = walk.number = walk.cursor = walk.step = walk.left = 0;
-    walk.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
-    walk.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
-    walk.special = ugrid_i_tight(grid) || grid->desc.unbounded;
-    walk.whole = 0;
-    walk.done = 1;
+    walk.radius = 0;
+    walk.self = walk.own_number = walk.above = walk.above_local = walk.only_above = -1;
+    walk.bits = walk.row = walk.number = walk.cursor = walk.left = 0;
     return walk;
 }
 
@@ -1608,18 +1634,23 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
                                      const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
-    if (walk.special) {
-        ugrid_near special = walk; /* a copy: `walk` itself stays in registers */
-        ugrid_i_begin_special(&special, from, to, radius);
-        walk = special;
-    } else {
-        walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
-        walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
-        walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
-    }
-    walk.x.turn = -1; /* the first advance makes it 0; y and z begin at turn 0 */
-    walk.done = 0;
+    walk.radius = radius;
+    walk.x = ugrid_i_sweep(grid, 0, from[0], to[0], radius);
+    walk.y = ugrid_i_sweep(grid, 1, from[1], to[1], radius);
+    walk.z = ugrid_i_sweep(grid, 2, from[2], to[2], radius);
+    if (ugrid_i_is_rare(grid)) walk.bits = UGRID_I_RARE;
+    if (ugrid_i_tight(grid) || grid->desc.unbounded) ugrid_i_begin_special(&walk);
+    walk.x.turn = walk.y.turn = INT32_MAX - 1; /* the first step begins the first row of z = 0 */
+    walk.z.turn = -1;
     return walk;
+}
+
+/* A walk around a point, in the grid's box. */
+UGRID_FN ugrid_near ugrid_i_near_at(const ugrid *grid, const ugrid_real at[3], ugrid_real radius)
+{
+    int const valid = grid->n > 0 && radius > 0 && ugrid_i_finite(radius);
+    if (!valid || !ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
+    return ugrid_i_near_box(grid, at, at, radius);
 }
 
 /* A walk within `radius` (> 0) of a point, which need not be a particle. It visits nothing if the
@@ -1627,10 +1658,8 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
 UGRID_FN ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p, ugrid_real radius)
 {
     ugrid_real at[3];
-    if (grid->n <= 0 || !(radius > 0) || !ugrid_i_finite(radius)) return ugrid_i_near_none(grid);
     ugrid_i_wrap_point(grid, p, at);
-    if (!ugrid_i_point_finite(at)) return ugrid_i_near_none(grid);
-    return ugrid_i_near_box(grid, at, at, radius);
+    return ugrid_i_near_at(grid, at, radius);
 }
 
 /* Within one cell's edge of p: one ring of cells. */
@@ -1639,16 +1668,16 @@ UGRID_FN ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p)
     return ugrid_near_within(grid, p, grid->desc.cell);
 }
 
-/* Around the particle at a place, which is excluded by id: another particle at the same position is
+/* Around the particle at a place, which alone is excluded: another particle at the same position is
    returned. */
 UGRID_FN ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius)
 {
     ugrid_real p[3];
     ugrid_near walk;
     ugrid_point(grid, place, p);
-    walk = ugrid_i_is_outside(grid, p) ? ugrid_i_near_none(grid)
-                                       : ugrid_near_within(grid, p, radius);
-    walk.self = ugrid_id(grid, place);
+    if (ugrid_i_is_outside(grid, p)) return ugrid_i_near_none(grid);
+    walk = ugrid_i_near_at(grid, p, radius);
+    walk.self = place;
     return walk;
 }
 
@@ -1662,13 +1691,12 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 {
     ugrid_real p[3];
     ugrid_near walk = ugrid_near_place(grid, place, radius);
-    if (walk.done) return walk;
-    if (walk.self >= grid->rows) return ugrid_i_near_none(grid);
+    if (ugrid_id(grid, place) >= grid->rows) return ugrid_i_near_none(grid);
     if (ugrid_i_tight(grid)) {
-        walk.only_ids_above = walk.self;
+        walk.only_above = place;
     } else if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
         walk.above_local = place;
-        walk.special = 1;
+        walk.bits |= UGRID_I_SIFTS;
     } else {
         walk.above = place;
         ugrid_point(grid, place, p);
@@ -1679,38 +1707,22 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 
 /* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8
    9. */
-UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
+UGRID_FN_WALK int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep,
+                                        int32_t offset)
 {
     int32_t const over = ugrid_i_wrapped(axis, sweep);
     return offset < over ? offset : sweep->low + offset - over;
 }
 
-/* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
-   label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn_cell(const ugrid_axis *axis, ugrid_sweep *sweep, int modular)
-{
-    int32_t offset = sweep->turn;
-    if (!modular) {
-        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
-        return 1;
-    }
-    offset -= sweep->low % sweep->turns;
-    if (offset < 0) offset += sweep->turns;
-    if (offset >= sweep->turns) offset -= sweep->turns;
-    if (offset >= sweep->width) return 0;
-    sweep->cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
-    return 1;
-}
-
-/* The strip of this turn: sets its cell with the lowest x and returns the number of its cells. On a
-   periodic axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1
-   the one at the end. (In a row that runs backwards the one at the end has the lower places.) */
-UGRID_FN int32_t ugrid_i_strip(const ugrid_axis *axis, ugrid_sweep *x)
+/* The strip of this turn: its cell with the lowest x, and the number of its cells. On a periodic
+   axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
+   at the end. (In a row that runs backwards the one at the end has the lower places.) */
+UGRID_FN_WALK int32_t ugrid_i_strip(const ugrid_axis *axis, const ugrid_sweep *x, int32_t *cells)
 {
     int32_t const over = ugrid_i_wrapped(axis, x);
     int const at_beginning = over > 0 && x->turn == 0;
-    x->cell = at_beginning ? 0 : x->low;
-    return at_beginning ? over : x->width - over;
+    *cells = at_beginning ? over : x->width - over;
+    return at_beginning ? 0 : x->low;
 }
 
 /* The index of slot s of a cell. */
@@ -1721,10 +1733,9 @@ UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 }
 
 /* Opens the visited cell, or strip of cells: its entries are returned next. */
-UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
+UGRID_FN_WALK void ugrid_i_open(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    walk->step = 1;
     if (grid->start) {
         walk->cursor = walk->begin = grid->start[walk->number];
         walk->end = grid->start[walk->number + cells];
@@ -1732,7 +1743,6 @@ UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
     } else if (grid->slot) {
         int32_t const count = grid->count[walk->number];
         walk->cursor = ugrid_i_slot(grid, walk->number, 0);
-        if (grid->desc.slot_layout == UGRID_SLOTS_BY_COLUMN) walk->step = grid->cell_count;
         walk->left = count < grid->desc.slots ? count : grid->desc.slots;
     } else {
         walk->cursor = grid->head[walk->number];
@@ -1760,87 +1770,125 @@ UGRID_FN void ugrid_i_halve(ugrid_near *walk)
         walk->cursor = walk->begin;
         walk->left = walk->end - walk->begin;
     } else {
-        walk->only_ids_above = walk->number < walk->own_number    ? grid->rows - 1
-                               : walk->number == walk->own_number ? walk->above
-                                                                  : -1;
+        walk->only_above = walk->number < walk->own_number    ? grid->rows - 1
+                           : walk->number == walk->own_number ? walk->above
+                                                              : -1;
     }
 }
 
-/* The next combination of turns: x fastest. 0 after the last. */
-UGRID_FN int ugrid_i_advance(ugrid_near *walk)
+/* Goes to the next row of cells, y fastest. 0 after the last: the walk is then one of nothing, and
+   stays so. */
+UGRID_FN_WALK int ugrid_i_next_row(ugrid_near *walk)
 {
-    if (++walk->x.turn < walk->x.turns) return 1;
-    walk->x.turn = 0;
-    if (++walk->y.turn < walk->y.turns) return 1;
-    walk->y.turn = 0;
-    if (++walk->z.turn < walk->z.turns) return 1;
-    walk->done = 1;
-    return 0;
-}
-
-/* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where a label has no
-   cell here: then left is 0. */
-UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
-{
-    ugrid_sweep *const x = &walk->x, *const y = &walk->y, *const z = &walk->z;
     const ugrid_axis *const axis = walk->grid->axis;
-    int32_t cells = 1;
-    walk->left = 0;
-    if (walk->done || !ugrid_i_advance(walk)) return 0; /* a finished walk stays finished */
-    if (!ugrid_i_turn_cell(&axis[1], y, walk->modular)) return 1;
-    if (!ugrid_i_turn_cell(&axis[2], z, walk->modular)) return 1;
-    if (walk->strips) {
-        cells = ugrid_i_strip(&axis[0], x);
-        walk->number =
-            ugrid_i_strip_number(walk->grid, x->cell, x->cell + cells - 1, y->cell, z->cell);
-    } else {
-        if (!ugrid_i_turn_cell(&axis[0], x, walk->modular)) return 1;
-        walk->number = walk->whole ? x->cell
-                                   : ugrid_i_number(walk->grid, x->cell, y->cell, z->cell);
+    int32_t y;
+    walk->x.turn = 0;
+    if (++walk->y.turn >= walk->y.width) {
+        walk->y.turn = 0;
+        if (++walk->z.turn >= walk->z.width) {
+            walk->x.width = walk->y.width = walk->z.width = 0;
+            return 0;
+        }
     }
+    y = ugrid_i_ascending(&axis[1], &walk->y, walk->y.turn);
+    walk->row = (ugrid_i_ascending(&axis[2], &walk->z, walk->z.turn) * axis[1].cells + y) *
+                axis[0].cells;
+    return 1;
+}
+
+/* Reads the visited cell, or strip of cells, as far as it belongs to the walk. */
+UGRID_FN_WALK void ugrid_i_visit(ugrid_near *walk, int32_t cells)
+{
     if (ugrid_i_below_own(walk, cells)) {
         walk->begin = walk->end = 0;
-        return 1;
+        return;
     }
     ugrid_i_open(walk, cells);
     if (walk->own_number >= 0) ugrid_i_halve(walk);
+}
+
+/* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
+   there: then left is 0. */
+UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    int32_t cells = 1, turns = walk->x.width, x;
+    walk->left = 0;
+    if (walk->bits & UGRID_I_RARE) {
+        ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
+        ugrid_i_next_rare_cell(&rare);
+        *walk = rare;
+        return walk->z.width > 0;
+    }
+    if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
+    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
+    x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
+                                : ugrid_i_ascending(&grid->axis[0], &walk->x, walk->x.turn);
+    walk->number = walk->row + x;
+    if (ugrid_i_tight(grid))
+        walk->bits = ugrid_i_visited_bits(
+            walk, x, ugrid_i_ascending(&grid->axis[1], &walk->y, walk->y.turn),
+            ugrid_i_ascending(&grid->axis[2], &walk->z, walk->z.turn));
+    ugrid_i_visit(walk, cells);
     return 1;
 }
 
-/* The next entry of the visited cell: in LOOSE grids its id and place. 0 after the last. */
-UGRID_FN_WALK int ugrid_i_next_entry(ugrid_near *walk)
+/* Takes the next entry of the visited cell, and goes on to the one after it. */
+UGRID_FN_WALK int32_t ugrid_i_take_entry(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     int32_t const at = walk->cursor;
-    if (walk->left <= 0) return 0;
+    if (grid->start) {
+        walk->cursor = at + 1;
+        walk->left--;
+        return ugrid_i_tight(grid) ? grid->order[at] : at;
+    }
     if (grid->head) {
-        walk->id = walk->place = at;
         walk->cursor = grid->next ? grid->next[at] : grid->record[at].link;
         walk->left = walk->cursor >= 0;
-        return 1;
+        return at;
     }
-    if (grid->slot) {
-        walk->id = walk->place = grid->slot[at];
-    } else {
-        walk->id = grid->order[at];
-        walk->place = at;
-    }
-    if (--walk->left > 0) walk->cursor += walk->step;
+    if (--walk->left > 0)
+        walk->cursor += grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? 1 : grid->cell_count;
+    return grid->slot[at];
+}
+
+/* >>walk-special: the place of an entry of the visited cell; -1: the entry does not count. */
+UGRID_FN_WALK int32_t ugrid_i_entry_place(const ugrid_near *walk, int32_t entry)
+{
+    const ugrid *grid = walk->grid;
+    if (walk->bits & UGRID_I_RARE)
+        return ugrid_i_rare_place(grid, walk->bits, walk->above_local, entry, walk->begin,
+                                  walk->end, walk->row);
+    if (ugrid_i_tight(grid)) /* the last bits of an entry are its bits: Barbieri section 1 */
+        return (walk->bits | walk->bits >> 4) & entry & (grid->spans - 1) ? -1
+                                                                          : entry >> grid->desc.dim;
+    return entry <= walk->above_local && ugrid_id(grid, entry) < grid->rows ? -1 : entry;
+}
+
+/* Takes one entry; does it count? Then it is in walk->id and walk->place. */
+UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    int32_t place = ugrid_i_take_entry(walk);
+    if (walk->bits & UGRID_I_SIFTS) place = ugrid_i_entry_place(walk, place);
+    if (place == walk->self || place <= walk->only_above) return 0;
+    walk->place = walk->id = place;
+    if (ugrid_i_sorted(grid))
+        walk->id = grid->record ? grid->record[place].link : grid->order[place];
     return 1;
 }
 
-/* The next candidate in walk->id and walk->place; 0 after the last. */
+/* The next candidate in walk->id and walk->place; 0 after the last. (Loops with one exit: threads
+   of a warp meet there. With a return inside they go on one by one, and take 10 times as long.) */
 UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
+    int more = 1, taken = 0;
     do {
-        if (walk->special) {
-            if (ugrid_i_next_special(walk)) return 1;
-        } else {
-            while (ugrid_i_next_entry(walk))
-                if (walk->id != walk->self && walk->id > walk->only_ids_above) return 1;
-        }
-    } while (ugrid_i_next_cell(walk));
-    return 0;
+        while (walk->left <= 0 && more) more = ugrid_i_next_cell(walk);
+        if (more) taken = ugrid_i_take(walk);
+    } while (more && !taken);
+    return more;
 }
 
 /* Are the walks through this grid ranges of places? SORT and COUNT, LOOSE, with a box. */
@@ -1862,10 +1910,11 @@ UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
    (ugrid_has_ranges). */
 UGRID_FN int ugrid_next_range(ugrid_near *walk)
 {
+    int more;
     if (!ugrid_has_ranges(walk->grid)) return 0;
-    while (ugrid_i_next_cell(walk))
-        if (walk->left > 0) return 1;
-    return 0;
+    do more = ugrid_i_next_cell(walk);
+    while (more && walk->left <= 0);
+    return more;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1894,16 +1943,14 @@ UGRID_FN ugrid_real ugrid_i_tight_extent(const ugrid *grid, const ugrid_axis *ax
     return extent + axis->margin;
 }
 
-/* ugrid_i_sweep of these walks. */
-UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
-                                           ugrid_real radius)
+/* ugrid_i_sweep of these walks. turn = 1: on this axis only first cells of particles count. */
+UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
+                                                ugrid_real to, ugrid_real radius)
 {
-    const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_real below = ugrid_i_walk_extent(axis, radius), above = below;
-    ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    int32_t low, high;
-    if (a >= grid->desc.dim) return sweep;
+    ugrid_sweep sweep = {0, 1, 0};
+    int32_t low, high, first_only = 0;
     if (ugrid_i_tight(grid)) {
         below = ugrid_i_tight_extent(grid, axis, from, radius);
         above = ugrid_i_tight_extent(grid, axis, to, radius);
@@ -1914,7 +1961,7 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
         /* the cells of the walk and those of an AABB could overlap in two blocks, one at each end.
            So a particle is taken from the first of its cells only, which may lie span-1 cells
            before the walk */
-        walk->forced_bits |= 1 << a;
+        first_only = 1;
         low -= axis->span - 1;
     }
     if (grid->desc.unbounded) {
@@ -1923,84 +1970,182 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
     } else {
         sweep = ugrid_i_clip_sweep(axis, low, high);
     }
-    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
+    sweep.turn = first_only;
     return sweep;
 }
 
-/* The part of ugrid_i_near_box. */
-UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
-                                         const ugrid_real *to, ugrid_real radius)
+/* The part of ugrid_i_near_box: which entries count, and whether all buckets are visited. */
+UGRID_FN void ugrid_i_begin_special(ugrid_near *walk)
 {
     int32_t const buckets = walk->grid->cell_count;
-    walk->x = ugrid_i_special_sweep(walk, 0, from[0], to[0], radius);
-    walk->y = ugrid_i_special_sweep(walk, 1, from[1], to[1], radius);
-    walk->z = ugrid_i_special_sweep(walk, 2, from[2], to[2], radius);
+    walk->bits |= UGRID_I_SIFTS | 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
     if (!walk->grid->desc.unbounded) return;
     if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
-    walk->whole = 1;
-    walk->modular = 0;
-    walk->forced_bits = 7;
-    walk->x.low = 0;
-    walk->x.width = walk->x.turns = buckets;
-    walk->y.turns = walk->z.turns = 1;
+    walk->bits |= 16 * 7 | UGRID_I_WHOLE;
+    walk->x.low = walk->y.low = walk->z.low = 0;
+    walk->x.width = buckets;
+    walk->y.width = walk->z.width = 1;
 }
 
-/* Unbounded: is the candidate in the visited cell, or does it only share the bucket? */
-UGRID_FN_RARE int ugrid_i_in_visited_cell(const ugrid *grid, int32_t place, int32_t x, int32_t y,
-                                          int32_t z)
+/* walk->bits in the visited cell. */
+UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, int32_t y, int32_t z)
 {
-    ugrid_real p[3];
-    ugrid_point(grid, place, p);
-    return x == ugrid_i_raw_coordinate(&grid->axis[0], p[0]) &&
-           y == ugrid_i_raw_coordinate(&grid->axis[1], p[1]) &&
-           (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
+    return (walk->bits & ~15) | (x != walk->x.low) | (y != walk->y.low) << 1 |
+           (z != walk->z.low) << 2;
 }
 
-/* The same of an entry of a TIGHT particle. */
-UGRID_FN_RARE int ugrid_i_tight_in_visited_cell(const ugrid *grid, int32_t id, int32_t local,
-                                                int32_t x, int32_t y, int32_t z)
-{
-    ugrid_real p[3];
-    int32_t at_x, at_y, at_z;
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
-    return ugrid_i_tight_cell(grid, p, local, &at_x, &at_y, &at_z) && at_x == x && at_y == y &&
-           at_z == z;
-}
-
-/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. Bit a of an entry is set if it is not
-   in the first cell of its AABB along axis a. */
-UGRID_FN_WALK int ugrid_i_next_tight(ugrid_near *walk)
+/* In how many turns a rare walk makes the sweep along axis a. MODULAR: as many as there are labels,
+   2 * rings + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more
+   than the cells: in a small box, and at the end of the coordinates of an unbounded grid
+   (ugrid_i_floor). */
+UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
 {
     const ugrid *grid = walk->grid;
-    int32_t const x = grid->axis[0].span, y = grid->axis[1].span, spans = grid->spans;
-    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
-                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
-    while (ugrid_i_next_entry(walk)) {
-        int32_t const id = walk->id / spans, local = walk->id - id * spans;
-        int32_t const theirs =
-            (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
-        walk->id = walk->place = id;
-        if (ours & theirs || id == walk->self || id <= walk->only_ids_above) continue;
-        if (!grid->desc.unbounded || walk->whole) return 1;
-        if (ugrid_i_tight_in_visited_cell(grid, id, local, walk->x.cell, walk->y.cell,
-                                          walk->z.cell)) return 1;
-    }
-    return 0;
+    const ugrid_axis *axis = &grid->axis[a];
+    int32_t const most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t rings, labels;
+    if (a == 0 && ugrid_i_by_strips(grid)) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
+    if (!ugrid_i_by_labels(grid) || walk->bits & UGRID_I_WHOLE || a >= grid->desc.dim ||
+        sweep->width == 0)
+        return sweep->width;
+    rings = -ugrid_i_floor(-(walk->radius * axis->per_cell));
+    labels = 2 * (rings < 1 ? 1 : rings) + 1;
+    return labels > sweep->width && labels <= most ? labels : sweep->width;
 }
 
-/* The part of ugrid_next: the next entry of the visited cell that counts. */
-UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk)
+/* The cell of a turn; 0 if MODULAR has no cell with this label here. There a turn is a label, (low
+   + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
+UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep,
+                               int32_t *cell)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t const turns = ugrid_i_turns(walk, a, sweep);
+    int32_t offset = sweep->turn;
+    if (!ugrid_i_by_labels(walk->grid) || walk->bits & UGRID_I_WHOLE) {
+        *cell = ugrid_i_ascending(axis, sweep, offset);
+        return 1;
+    }
+    offset -= sweep->low % turns;
+    if (offset < 0) offset += turns;
+    if (offset >= turns) offset -= turns;
+    *cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
+    return offset < sweep->width;
+}
+
+/* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
+UGRID_FN int ugrid_i_advance(ugrid_near *walk)
+{
+    int moved = 1;
+    if (++walk->x.turn >= ugrid_i_turns(walk, 0, &walk->x)) {
+        moved = 2;
+        walk->x.turn = 0;
+        if (++walk->y.turn >= ugrid_i_turns(walk, 1, &walk->y)) {
+            walk->y.turn = 0;
+            if (++walk->z.turn >= ugrid_i_turns(walk, 2, &walk->z)) {
+                walk->x.width = walk->y.width = walk->z.width = 0;
+                moved = 0;
+            }
+        }
+    }
+    return moved;
+}
+
+/* A rare walk by rows has come to another row of cells. */
+UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
+{
+    const ugrid_axis *const axis = walk->grid->axis;
+    int32_t y, z;
+    int const has_y = ugrid_i_turn_cell(walk, 1, &walk->y, &y),
+              has_z = ugrid_i_turn_cell(walk, 2, &walk->z, &z);
+    walk->row = has_y && has_z ? (z * axis[1].cells + y) * axis[0].cells : -1;
+    if (walk->row < 0) walk->x.turn = INT32_MAX - 1; /* to the next row */
+}
+
+/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin,
+   end and row are then x, y and z of the cell. */
+UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
 {
     const ugrid *grid = walk->grid;
-    if (ugrid_i_tight(grid)) return ugrid_i_next_tight(walk);
-    while (ugrid_i_next_entry(walk)) {
-        if (walk->id == walk->self || walk->id <= walk->only_ids_above) continue;
-        if (walk->place <= walk->above_local && walk->id < grid->rows) continue;
-        if (!grid->desc.unbounded || walk->whole) return 1;
-        if (ugrid_i_in_visited_cell(grid, walk->place, walk->x.cell, walk->y.cell, walk->z.cell))
-            return 1;
+    int32_t x = 0, y = 0, z = 0, number = -1;
+    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded;
+    int there = !by_rows || walk->row >= 0;
+    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
+    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x) && there;
+    if (!by_rows || ugrid_i_tight(grid)) {
+        there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
+        there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
+        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
     }
-    return 0;
+    if (there)
+        number = by_rows                      ? walk->row + x
+                 : walk->bits & UGRID_I_WHOLE ? x
+                                              : ugrid_i_number(grid, x, y, z);
+    if (grid->desc.unbounded) {
+        walk->begin = x;
+        walk->end = y;
+        walk->row = z;
+    }
+    return number;
+}
+
+/* ugrid_i_next_cell of a rare walk. */
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    int const moved = ugrid_i_advance(walk);
+    int32_t cells = 1, begin, end;
+    if (moved == 2 && grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded)
+        ugrid_i_rare_row(walk);
+    if (moved) {
+        walk->number = ugrid_i_rare_number(walk, &cells);
+        begin = walk->begin;
+        end = walk->end;
+        if (walk->number >= 0) ugrid_i_visit(walk, cells);
+        if (grid->desc.unbounded) {
+            walk->begin = begin;
+            walk->end = end;
+        }
+    }
+}
+
+/* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
+UGRID_FN int32_t ugrid_i_entry_bits(const ugrid *grid, int32_t local)
+{
+    int32_t const x = grid->axis[0].span, y = grid->axis[1].span;
+    return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
+}
+
+/* Unbounded: is a particle at x entered in cell c along axis a by its entry number `step` there? */
+UGRID_FN int ugrid_i_is_step(const ugrid *grid, int a, ugrid_real x, int32_t step, int32_t c)
+{
+    int32_t const low = ugrid_i_raw_coordinate(&grid->axis[a], x - grid->tight_half),
+                  high = ugrid_i_raw_coordinate(&grid->axis[a], x + grid->tight_half);
+    return low + step == c && c <= high;
+}
+
+/* Is the entry of a particle in this cell of an unbounded grid, or does it only share the
+   bucket? */
+UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local, int32_t x,
+                                int32_t y, int32_t z)
+{
+    int32_t const wide = grid->axis[0].span, high = grid->axis[1].span;
+    ugrid_real p[3];
+    if (grid->record) memcpy(p, grid->record[place].x, sizeof p);
+    else ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+    return ugrid_i_is_step(grid, 0, p[0], local % wide, x) &&
+           ugrid_i_is_step(grid, 1, p[1], local / wide % high, y) &&
+           (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, p[2], local / (wide * high), z));
+}
+
+/* ugrid_i_entry_place of a rare walk in cell x, y, z. */
+UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
+                                         int32_t entry, int32_t x, int32_t y, int32_t z)
+{
+    int32_t const place = entry / grid->spans, local = entry % grid->spans;
+    if (place <= above_local && ugrid_id(grid, place) < grid->rows) return -1;
+    if ((bits | bits >> 4) & 7 & ugrid_i_entry_bits(grid, local)) return -1;
+    if (!grid->desc.unbounded || bits & UGRID_I_WHOLE) return place;
+    return ugrid_i_is_in_cell(grid, place, local, x, y, z) ? place : -1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2187,7 +2332,8 @@ UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, si
                                           void *d_dst, struct CUstream_st *stream);
 
 /* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
-   UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
+   UGRID_PLACES. Where the grid has its particles in cell order (SORT, COUNT; desc.coherent; fewer
+   than 32 cells), threads of a warp that share a cell are reduced first (Blog), unless flags has
    UGRID_PLAIN_ATOMICS. */
 enum { UGRID_PLAIN_ATOMICS = 4 };
 UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
@@ -2263,17 +2409,18 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
     reach = ugrid_i_largest_reach(grid, radius);
     for (place = 0; place < grid->n; place++) {
         ugrid_real p[3], q[3], d2;
+        int32_t const id = ugrid_id(grid, place);
         ugrid_near walk = ugrid_near_half(grid, place, reach);
         ugrid_point(grid, place, p);
         while (ugrid_next(&walk)) {
             ugrid_pair *last;
             ugrid_point(grid, walk.place, q);
             d2 = ugrid_i_distance2_in_box(grid, p, q);
-            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, walk.self, walk.id, d2))
+            if (d2 > reach * reach || !ugrid_i_passes(grid, radius, 1, id, walk.id, d2))
                 continue;
             *pairs = (ugrid_pair *)ugrid_i_arr_more(*pairs, sizeof **pairs);
             last = *pairs + ((stbds_array_header *)(void *)*pairs - 1)->length - 1;
-            last->i = walk.self;
+            last->i = id;
             last->j = walk.id;
         }
     }
@@ -2345,6 +2492,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
 #define UGRID_IMPLEMENTATION_DONE
+#define UGRID_I_IMPLEMENTED /* in this file: its part is, too */
 
 #include <float.h>
 #include <stdlib.h>
@@ -3532,7 +3680,9 @@ typedef struct ugrid_i_search {
     ugrid_real radius;
     ugrid_real reach;   /* of the walks: the radius, or as the filter needs */
     int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
+    int above;          /* as UGRID_HALF_IDS: only ids above the row's are listed */
     int filtered;       /* the filter is asked for each hit */
+    int radii;          /* the faster loops test the radii of the filter */
     int count_only;     /* `take` does not read the names */
     int32_t first, last;/* places first .. last-1 are searched for */
     int form;           /* of the faster loops: UGRID_I_FORM() */
@@ -3555,8 +3705,10 @@ static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugr
         ugrid_point(grid, walk.place, q);
         d2 = ugrid_i_distance2_in_box(grid, p, q);
         if (d2 > limit) continue;
-        if (search->filtered &&
-            !ugrid_i_passes(grid, search->radius, search->half, walk.self, walk.id, d2))
+        if (search->above && walk.id < ugrid_id(grid, row)) continue;
+        if ((search->filtered | search->radii) &&
+            !ugrid_i_passes(grid, search->radius, search->half | search->above,
+                            ugrid_id(grid, row), walk.id, d2))
             continue;
         names[hits++] = search->places ? walk.place : walk.id;
         if (hits < UGRID_I_HITS) continue;
@@ -3597,7 +3749,9 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
     search.reach = ugrid_i_largest_reach(grid, radius);
     search.half = (flags & UGRID_HALF) != 0;
     search.places = (flags & UGRID_PLACES) != 0;
+    search.above = (flags & UGRID_HALF_IDS) != 0;
     search.filtered = ugrid_i_filters(grid);
+    search.radii = 0;
     search.count_only = count_only;
     search.first = 0;
     search.last = grid->n;
@@ -3630,18 +3784,37 @@ static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int coun
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
-/* The checks of a search over all particles. */
-static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
 {
-    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
-    int32_t i;
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* The checks of a search over all particles, in piece `piece` of `pieces`: each checks its share of
+   the radii. */
+static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, int flags,
+                                          int32_t piece, int32_t pieces)
+{
+    int const only_radii = grid && grid->filter.radii && radius == 0;
+    ugrid_result result = ugrid_i_check_search(
+        grid, only_radii ? ugrid_i_largest_reach(grid, radius) : radius, flags & ~UGRID_HALF_IDS);
+    int32_t i, end;
+    if (result == UGRID_OK && flags & UGRID_HALF_IDS && flags != UGRID_HALF_IDS)
+        return UGRID_BAD_OPTION;
     if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
     result = ugrid_i_check_filter(grid, radius);
     if (result != UGRID_OK || !grid->filter.radii) return result;
-    for (i = 0; i < grid->n; i++)
+    end = ugrid_i_cut(grid->n, pieces, piece + 1);
+    for (i = ugrid_i_cut(grid->n, pieces, piece); i < end; i++)
         if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
             return UGRID_BAD_FILTER;
     return UGRID_OK;
+}
+
+/* The checks of a search over all particles. */
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+{
+    return ugrid_i_check_rows_in(grid, radius, flags, 0, 1);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -3817,7 +3990,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     list = ugrid_i_list_of(grid, offsets, ids, capacity);
     if (ugrid_i_list_faster(&list, radius, flags, &result)) {
         if (result != UGRID_OK) return result;
-    } else if (flags & UGRID_PLACES) {
+    } else if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
         ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
         while (list.rows <= grid->n) offsets[list.rows++] = list.total;
     } else {
@@ -3927,12 +4100,6 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
     return caller->row_fn(caller->user, ugrid_id(caller->grid, place), names, count);
 }
 
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
-{
-    return (int32_t)((int64_t)n * k / pieces);
-}
-
 /* Is the grid searched cell by cell? */
 static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
 
@@ -3962,10 +4129,11 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
                                          int32_t piece, int32_t pieces, ugrid_row_fn *fn,
                                          void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     ugrid_i_caller caller = {grid, NULL, fn, user};
     ugrid_i_search search;
+    ugrid_result result;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_check_rows_in(grid, radius, flags, piece, pieces);
     if (result != UGRID_OK) return result;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (search.places) search.take = fn, search.user = user;
@@ -3984,7 +4152,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
    >>faster: the faster forms, entered at the seams. They give the bits of the text above.
 
        fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
-       search                  >>search-faster: blocks of points; in vector instructions: >>lanes
+       search                  >>search-faster: blocks of points; of lists, slots and TIGHT:
+                               >>entries-faster; in vector instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
        pairs, counts, list     >>parallel-search
        move, sums              >>parallel-attributes
@@ -4306,14 +4475,15 @@ static ugrid_result ugrid_i_count_faster(ugrid *grid)
    If a block has more than UGRID_I_GATHER candidates, each of its points has its own walk.
    ---------------------------------------------------------------------------------------------- */
 
-/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. RANGES: ranges
+/* GATHER: 27 cells of up to 75 particles; 58 KB of stack for float, 99 for double. RANGES: ranges
    that are copied at a time. JOINED: the most cells of a block. */
 enum { UGRID_I_GATHER = 2048, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_ROOM] UGRID_I_ON_LINE, y[UGRID_I_ROOM] UGRID_I_ON_LINE,
-               z[UGRID_I_ROOM] UGRID_I_ON_LINE, d2[UGRID_I_ROOM] UGRID_I_ON_LINE;
+               z[UGRID_I_ROOM] UGRID_I_ON_LINE, d2[UGRID_I_ROOM] UGRID_I_ON_LINE,
+               radius[UGRID_I_ROOM] UGRID_I_ON_LINE; /* search.radii: each one's; else not set */
     int32_t name[UGRID_I_ROOM] UGRID_I_ON_LINE;
     int32_t hits[UGRID_I_ROOM];
     int32_t begin[UGRID_I_RANGES], end[UGRID_I_RANGES]; /* places that are not yet copied */
@@ -4323,6 +4493,8 @@ typedef struct ugrid_i_candidates {
                            half search of the second, since no row takes the first. The others
                            follow it */
     int images;         /* the nearest image may differ from the candidate itself */
+    ugrid_real row_radius; /* search.radii: that of the row's particle */
+    int32_t row_id;     /* search.above: its id */
 } ugrid_i_candidates;
 
 
@@ -4334,6 +4506,9 @@ static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates
 static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
                                   const ugrid_real p[3], int32_t before, int32_t after,
                                   int32_t *hits);
+static int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                       const ugrid_real p[3], int32_t before, int32_t after,
+                                       int32_t *hits);
 #if UGRID_I_REAL_KIND == 1
 static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
 static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
@@ -4434,6 +4609,17 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     set->ranges = 0;
 }
 
+/* The radii of the candidates. */
+UGRID_I_NOINLINE void ugrid_i_load_radii(const ugrid_i_search *search, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t k;
+    for (k = 0; k < set->count; k++)
+        set->radius[k] = ugrid_i_filter_radius(
+            &grid->filter, search->places ? ugrid_id(grid, set->name[k]) : set->name[k]);
+    for (; k < set->count + UGRID_I_LANES; k++) set->radius[k] = 0, set->name[k] = 0;
+}
+
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
@@ -4462,6 +4648,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
     ugrid_i_copy_ranges(search, first, set);
     /* vectors may read the lanes after the last candidate */
     for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    if (search->radii) ugrid_i_load_radii(search, set);
     return 1;
 }
 
@@ -4566,6 +4753,33 @@ UGRID_I_ALWAYS_INLINE int32_t ugrid_i_append(const ugrid_i_candidates *set, int3
     return at;
 }
 
+/* Distances of candidates that are not listed become `beyond`: those beyond their reach, and with
+   search.above lower ids. */
+UGRID_I_ALWAYS_INLINE void ugrid_i_drop(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                        ugrid_real beyond)
+{
+    ugrid_real const gap = search->radius, own = set->row_radius;
+    int32_t const count = set->count, id = set->row_id;
+    int32_t k;
+    int lane;
+    for (k = 0; search->radii && k < count; k += UGRID_I_LANES) {
+        const ugrid_real *const radius = set->radius + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++) {
+            ugrid_real const reach = gap + (own + radius[lane]);
+            d2[lane] = d2[lane] <= ugrid_i_times(reach, reach) ? d2[lane] : beyond;
+        }
+    }
+    for (k = 0; search->above && k < count; k += UGRID_I_LANES) {
+        const int32_t *const name = set->name + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            d2[lane] = name[lane] > id ? d2[lane] : beyond;
+    }
+}
+
 /* All candidates but before .. after-1 that are within the limit: their number. Their names are
    written to hits[], unless they are only counted. */
 UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugrid_i_candidates *set,
@@ -4575,8 +4789,22 @@ UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugri
     ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
+    if (search->radii | search->above) ugrid_i_drop(search, set, limit + limit);
     return ugrid_i_append(set, after, set->count, limit, hits,
                           ugrid_i_append(set, 0, before, limit, hits, 0));
+}
+
+/* The same in the form of the search. */
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_row(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                          const ugrid_real p[3], int32_t before, int32_t after,
+                                          int32_t *hits)
+{
+#ifdef UGRID_I_FORMS
+    if (search->form == UGRID_I_AVX512)
+        return ugrid_i_row_avx512(search, set, p, before, after, hits);
+    if (search->form == UGRID_I_AVX2) return ugrid_i_row_avx2(search, set, p, before, after, hits);
+#endif
+    return ugrid_i_row_portable(search, set, p, before, after, hits);
 }
 
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
@@ -4590,14 +4818,15 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
     int32_t *const hits = ugrid_i_hits_of(search, set);
     int32_t found;
     if (block->first < 0) before = after = 0;
+    if (search->above) set->row_id = ugrid_id(search->grid, row);
+    if (search->radii)
+        set->row_radius = ugrid_i_filter_radius(&search->grid->filter, ugrid_id(search->grid, row));
 #ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512)
-        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
-    else if (search->form == UGRID_I_AVX2)
-        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
+    if (search->form == UGRID_I_AVX512 && (search->radii | search->above))
+        found = ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
     else
 #endif
-        found = ugrid_i_row_portable(search, set, p, before, after, hits);
+        found = ugrid_i_row(search, set, p, before, after, hits);
     return found > 0 && search->take(search->user, row, hits, found);
 }
 
@@ -4657,7 +4886,7 @@ static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_
 }
 
 /* All rows of a search, block by block. 1 if `take` ended it. */
-static int ugrid_i_cell_rows(const ugrid_i_search *search)
+UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
 {
     const ugrid *grid = search->grid;
     int32_t const last =
@@ -4671,6 +4900,17 @@ static int ugrid_i_cell_rows(const ugrid_i_search *search)
     }
     return 0;
 }
+
+/* Is the filter one of radii only? The loops test these. */
+static int ugrid_i_filters_only_radii(const ugrid *grid)
+{
+    const ugrid_filter *filter = &grid->filter;
+    return filter->radii && !filter->masks && !filter->exclude_start && !filter->sets;
+}
+
+/* >>entries-faster. */
+static int ugrid_i_by_members(const ugrid *grid);
+UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
 /* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
 typedef struct ugrid_i_filtering {
@@ -4690,8 +4930,9 @@ static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places
     ugrid_point(grid, place, p);
     for (k = 0; k < count; k++) {
         int32_t const j = ugrid_id(grid, places[k]);
+        if (search->above && j < i) continue;
         ugrid_point(grid, places[k], q);
-        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
+        if (ugrid_i_passes(grid, search->radius, search->half | search->above, i, j,
                            ugrid_i_distance2_in_box(grid, p, q)))
             filtering->kept[kept++] = search->places ? places[k] : j;
     }
@@ -4739,23 +4980,270 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 {
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
+    int const by_cells = ugrid_i_by_cells(given->grid),
+              by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
+                           given->last == given->grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
-    if (given->take == ugrid_i_take_row_length) wanted.take = ugrid_i_take_row_length_ahead;
-    if (given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
+    if (by_cells && given->take == ugrid_i_take_row_length)
+        wanted.take = ugrid_i_take_row_length_ahead;
+    if (by_cells && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
     search = wanted;
-    if (!ugrid_i_by_cells(given->grid)) {
+    if (!by_cells && !by_members) {
         *stopped = ugrid_i_place_rows(&search);
         return 1;
     }
-    if (wanted.filtered) {
+    if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
+    search.radii = by_cells && given->grid->filter.radii != NULL && wanted.filtered;
+    if ((wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) ||
+        (by_members && (wanted.filtered | wanted.above))) {
         filtering.search = &wanted;
-        search.filtered = search.count_only = 0;
+        search.above = 0;
         search.places = 1;
         search.take = ugrid_i_take_through;
         search.user = &filtering;
     }
-    *stopped = ugrid_i_cell_rows(&search);
+    *stopped = by_cells ? ugrid_i_cell_rows(&search) : ugrid_i_rows_by_members(&search);
     return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>entries-faster: LIST, LIST_PACKED, FIXED and TIGHT, whose candidates lie anywhere in memory
+
+   The particles of a cell (LOOSE: of some adjacent cells that hold few) share their candidates, as
+   in >>search-faster: each is fetched once for all of them, entry by entry, in the order of the
+   walk. So the rows come cell by cell. Which candidates are particles of the block, its members, is
+   marked. In a half search they are taken in the order in which they list each other, cell by cell
+   and by ascending ids, and one whose row is done is moved to a NaN, where no other row finds it.
+
+       LIST, ids descend        cell 6: 7 5 2    5: 4    9: 8 1     block of cell 6, candidates
+       half: below 6 nothing    name   7  5  2  8  1     of row 2: 7 5 8 1
+       is fetched                      *  *  *           of row 5: 7 8 1, then of row 7: 8 1
+
+   TIGHT: members must have the same walk, since it decides which entry of a particle counts.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Can a search go through this grid so? */
+static int ugrid_i_by_members(const ugrid *grid)
+{
+    return grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
+           !ugrid_i_by_labels(grid);
+}
+
+/* Members are particles of the cells first .. last-1. */
+typedef struct ugrid_i_crew {
+    int32_t first, last;
+    ugrid_near walk;                        /* around them */
+    int32_t begin[UGRID_I_JOINED + 1];      /* where the candidates of each of these cells begin */
+    uint8_t is_member[UGRID_I_ROOM];
+    ugrid_i_candidates set;
+} ugrid_i_crew;
+
+/* A walk through one cell. */
+static ugrid_near ugrid_i_in_cell(const ugrid *grid, int32_t cell)
+{
+    ugrid_near walk = ugrid_i_near_none(grid);
+    walk.number = cell;
+    ugrid_i_open(&walk, 1);
+    return walk;
+}
+
+/* The next particle that has a row and its first entry in this cell; -1 after the last. */
+static int32_t ugrid_i_next_member(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    while (walk->left > 0) {
+        int32_t const entry = ugrid_i_take_entry(walk), place = entry / grid->spans;
+        if (place * grid->spans == entry && place < grid->rows) return place;
+    }
+    return -1;
+}
+
+/* Have two walks the same cells? */
+static int ugrid_i_same_cells(const ugrid_near *a, const ugrid_near *b)
+{
+    return a->x.low == b->x.low && a->x.width == b->x.width && a->y.low == b->y.low &&
+           a->y.width == b->y.width && a->z.low == b->z.low && a->z.width == b->z.width &&
+           a->bits == b->bits;
+}
+
+/* Chooses the cells of a block from its first one on, and its walk. 0: they have no members. */
+static int ugrid_i_join_cells(const ugrid_i_search *search, ugrid_i_crew *block)
+{
+    const ugrid *grid = search->grid;
+    int const joins = !ugrid_i_tight(grid) && grid->desc.cell_order == UGRID_ROWS;
+    int32_t const width = grid->axis[0].cells, left = width - block->first % width,
+                  most = search->form == UGRID_I_AVX512 ? 20 : 10;
+    ugrid_i_block_of box, more;
+    memset(&box, 0, sizeof box);
+    for (block->last = block->first; block->last < block->first + (joins ? left : 1);
+         block->last++) {
+        ugrid_near cell = ugrid_i_in_cell(grid, block->last);
+        ugrid_real p[3];
+        int32_t place;
+        if (block->last - block->first == UGRID_I_JOINED) break;
+        more = box;
+        while ((place = ugrid_i_next_member(&cell)) >= 0) {
+            if (ugrid_i_tight(grid) && more.count > 0) continue; /* the walk is that of the first */
+            ugrid_point(grid, place, p);
+            ugrid_i_extend(&more, p);
+        }
+        if (block->last > block->first && more.count > most) break;
+        box = more;
+    }
+    if (box.count > 0) block->walk = ugrid_i_near_box(grid, box.from, box.to, search->reach);
+    return box.count > 0;
+}
+
+/* Is the candidate of this entry, in a cell of the block, a member? */
+static int ugrid_i_is_member(const ugrid_i_search *search, const ugrid_i_crew *block,
+                             int32_t entry, int32_t place, const ugrid_real p[3])
+{
+    const ugrid *grid = search->grid;
+    ugrid_near walk;
+    if (place >= grid->rows) return 0;
+    if (!ugrid_i_tight(grid)) return 1;
+    if (place * grid->spans != entry) return 0;
+    walk = ugrid_i_near_box(grid, p, p, search->reach);
+    return ugrid_i_same_cells(&walk, &block->walk);
+}
+
+/* Fetches what counts in the visited cell. 0: they do not fit. */
+static int ugrid_i_fetch_cell(const ugrid_i_search *search, ugrid_i_crew *block, ugrid_near *walk,
+                              int own)
+{
+    const ugrid *grid = search->grid;
+    int const ghosts_only =
+        search->half && !ugrid_i_tight(grid) && walk->number < block->first;
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_real p[3];
+    while (walk->left > 0) {
+        int32_t const entry = ugrid_i_take_entry(walk), place = ugrid_i_entry_place(walk, entry);
+        if (place < 0 || (ghosts_only && place < grid->rows)) continue;
+        if (set->count == UGRID_I_GATHER) return 0;
+        ugrid_point(grid, place, p);
+        block->is_member[set->count] =
+            (uint8_t)(own && ugrid_i_is_member(search, block, entry, place, p));
+        set->x[set->count] = p[0];
+        set->y[set->count] = p[1];
+        set->z[set->count] = p[2];
+        set->name[set->count++] = place;
+    }
+    return 1;
+}
+
+/* Fetches the candidates of a block. 0: they do not fit, or members of a TIGHT grid are found in
+   another cell than their first one. */
+static int ugrid_i_fetch_block(const ugrid_i_search *search, ugrid_i_crew *block)
+{
+    const ugrid *grid = search->grid;
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_near walk = block->walk;
+    int32_t k, seen = 0;
+    int const skips = search->half && !ugrid_i_tight(grid) && grid->rows == grid->n;
+    set->count = 0;
+    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
+                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
+                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    if (ugrid_i_tight(grid)) set->images = ugrid_i_is_periodic(grid); /* centres may lie beyond */
+    if (skips) walk.own_number = block->first; /* cells below are not read: ugrid_i_below_own */
+    while (ugrid_i_next_cell(&walk)) {
+        int const own = walk.number >= block->first && walk.number < block->last;
+        if (own) block->begin[walk.number - block->first] = set->count;
+        if (!ugrid_i_fetch_cell(search, block, &walk, own)) return 0;
+        seen += own;
+        if (own) block->begin[walk.number - block->first + 1] = set->count;
+    }
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    return seen == block->last - block->first;
+}
+
+/* Do the ids of the members among candidates begin .. end-1 go up (1), down (-1), or neither
+   (0)? */
+static int ugrid_i_direction(const ugrid_i_crew *block, int32_t begin, int32_t end)
+{
+    int32_t last = -1, k;
+    int up = 1, down = 1;
+    for (k = begin; k < end; k++) {
+        if (!block->is_member[k]) continue;
+        if (last >= 0 && block->set.name[k] < last) up = 0;
+        if (last >= 0 && block->set.name[k] > last) down = 0;
+        last = block->set.name[k];
+    }
+    return up ? 1 : down ? -1 : 0;
+}
+
+/* The row of the member that is candidate k. */
+static int ugrid_i_member_row(const ugrid_i_search *search, ugrid_i_crew *block, int32_t k)
+{
+    ugrid_i_candidates *const set = &block->set;
+    ugrid_real const p[3] = {set->x[k], set->y[k], set->z[k]};
+    int32_t found = ugrid_i_row(search, set, p, k, k + 1, set->hits), h, kept = 0;
+    if (search->half && !ugrid_i_tight(search->grid)) set->x[k] = ugrid_i_nan();
+    if (search->half && ugrid_i_tight(search->grid)) {
+        for (h = 0; h < found; h++) {
+            set->hits[kept] = set->hits[h];
+            kept += set->hits[h] > set->name[k];
+        }
+        found = kept;
+    }
+    return found > 0 && search->take(search->user, set->name[k], set->hits, found);
+}
+
+/* The rows of the members among the candidates of one cell. */
+static int ugrid_i_member_rows(const ugrid_i_search *search, ugrid_i_crew *block, int32_t cell)
+{
+    int32_t const begin = block->begin[cell], end = block->begin[cell + 1];
+    int const step = search->half ? ugrid_i_direction(block, begin, end) : 1;
+    int32_t k;
+    for (k = step > 0 ? begin : end - 1; k >= begin && k < end; k += step)
+        if (block->is_member[k] && ugrid_i_member_row(search, block, k)) return 1;
+    return 0;
+}
+
+/* Can the members of a half search be taken in order? (Lists made by a GPU have any order.) */
+static int ugrid_i_is_ordered(const ugrid_i_search *search, const ugrid_i_crew *block)
+{
+    int32_t c;
+    for (c = 0; search->half && c < block->last - block->first; c++)
+        if (!ugrid_i_direction(block, block->begin[c], block->begin[c + 1])) return 0;
+    return 1;
+}
+
+/* The rows of a block that its walk does not give: each by its own. all: of all members. */
+static int ugrid_i_other_rows(const ugrid_i_search *search, const ugrid_i_crew *block, int all)
+{
+    const ugrid *grid = search->grid;
+    int32_t cell, place;
+    if (!all && !ugrid_i_tight(grid)) return 0;
+    for (cell = block->first; cell < block->last; cell++) {
+        ugrid_near within = ugrid_i_in_cell(grid, cell), walk;
+        while ((place = ugrid_i_next_member(&within)) >= 0) {
+            ugrid_real p[3];
+            ugrid_point(grid, place, p);
+            walk = ugrid_i_near_box(grid, p, p, search->reach);
+            if (!all && ugrid_i_same_cells(&walk, &block->walk)) continue;
+            if (ugrid_i_place_row(search, place)) return 1;
+        }
+    }
+    return 0;
+}
+
+/* All rows of a search, block by block. 1 if `take` ended it. */
+UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid_i_crew block;
+    int32_t c;
+    if (search.half && ugrid_i_tight(search.grid)) search.count_only = 0; /* hits are sifted */
+    for (block.first = 0; block.first < search.grid->cell_count; block.first = block.last) {
+        int fits;
+        if (!ugrid_i_join_cells(&search, &block)) continue;
+        fits = ugrid_i_fetch_block(&search, &block) && ugrid_i_is_ordered(&search, &block);
+        for (c = 0; fits && c < block.last - block.first; c++)
+            if (ugrid_i_member_rows(&search, &block, c)) return 1;
+        if (ugrid_i_other_rows(&search, &block, !fits)) return 1;
+    }
+    return 0;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4816,6 +5304,7 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE int32_t ugrid_i_row_avx2(const ugrid_i_search 
     ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
+    if (search->radii | search->above) ugrid_i_drop(search, set, limit + limit);
     return ugrid_i_append_avx2(set, after, set->count, limit, hits,
                                ugrid_i_append_avx2(set, 0, before, limit, hits, 0));
 }
@@ -4840,7 +5329,8 @@ typedef struct ugrid_i_test {
     const ugrid_axis *axis;
     const ugrid_i_candidates *set;
     ugrid_i_vector x, y, z, limit;  /* each the same number in all lanes */
-    int images;
+    ugrid_i_vector gap, own;        /* search.radii */
+    int images, radii, above;
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
 
@@ -4864,13 +5354,37 @@ UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_nearest_avx512(ugrid_i_vector d, const
     return ugrid_i_kept_avx512(UGRID_I_512(mask_add)(d, below, d, length));
 }
 
+/* The squares of the reaches of the candidates from k on. */
+UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_limit_avx512(const ugrid_i_test *test, int32_t k)
+{
+    ugrid_i_vector const sum =
+        ugrid_i_kept_avx512(UGRID_I_512(add)(test->own, UGRID_I_512(loadu)(test->set->radius + k)));
+    ugrid_i_vector const reach = ugrid_i_kept_avx512(UGRID_I_512(add)(test->gap, sum));
+    return ugrid_i_kept_avx512(UGRID_I_512(mul)(reach, reach));
+}
+
+/* Those of them whose names are above the row's id. */
+UGRID_I_ALL_AVX512 unsigned ugrid_i_above_avx512(const ugrid_i_candidates *set, int32_t k)
+{
+#if UGRID_I_REAL_KIND == 1
+    return _mm512_cmpgt_epi32_mask(_mm512_loadu_si512(set->name + k),
+                                   _mm512_set1_epi32(set->row_id));
+#else
+    return _mm256_cmpgt_epi32_mask(
+        _mm256_loadu_si256((const __m256i *)(const void *)(set->name + k)),
+        _mm256_set1_epi32(set->row_id));
+#endif
+}
+
 /* The candidates from k on: bit i is 1 if candidate k + i is within the limit. */
 UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_t k)
 {
     const ugrid_i_candidates *const set = test->set;
     ugrid_i_vector x = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->x + k), test->x),
                    y = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->y + k), test->y),
-                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z);
+                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z),
+                   limit = test->limit;
+    unsigned bits;
     if (test->images) {
         x = ugrid_i_nearest_avx512(x, &test->axis[0]);
         y = ugrid_i_nearest_avx512(y, &test->axis[1]);
@@ -4880,7 +5394,9 @@ UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_
     y = ugrid_i_kept_avx512(UGRID_I_512(mul)(y, y));
     z = ugrid_i_kept_avx512(UGRID_I_512(mul)(z, z));
     x = ugrid_i_kept_avx512(UGRID_I_512(add)(x, y));
-    return UGRID_I_512_BITS(UGRID_I_512(add)(x, z), test->limit, _CMP_LE_OQ);
+    if (test->radii) limit = ugrid_i_limit_avx512(test, k);
+    bits = UGRID_I_512_BITS(UGRID_I_512(add)(x, z), limit, _CMP_LE_OQ);
+    return test->above ? bits & ugrid_i_above_avx512(set, k) : bits;
 }
 
 /* Puts the names of the candidates from k on that have a bit at hits + at: a whole vector, of
@@ -4934,12 +5450,10 @@ UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int
     return at;
 }
 
-/* ugrid_i_row_portable. */
-UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
-                                                               ugrid_i_candidates *set,
-                                                               const ugrid_real p[3],
-                                                               int32_t before, int32_t after,
-                                                               int32_t *hits)
+/* The tests of the row of a point. */
+UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search,
+                                                    const ugrid_i_candidates *set,
+                                                    const ugrid_real p[3])
 {
     ugrid_i_test test;
     test.axis = search->grid->axis;
@@ -4947,12 +5461,43 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_sea
     test.x = UGRID_I_512(set1)(p[0]);
     test.y = UGRID_I_512(set1)(p[1]);
     test.z = UGRID_I_512(set1)(p[2]);
-    test.limit = UGRID_I_512(set1)(search->reach * search->reach);
+    test.limit = test.gap = test.own = UGRID_I_512(set1)(search->reach * search->reach);
+    test.radii = test.above = 0;
+    return test;
+}
+
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                               ugrid_i_candidates *set,
+                                                               const ugrid_real p[3],
+                                                               int32_t before, int32_t after,
+                                                               int32_t *hits)
+{
+    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
     if (search->count_only)
         return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
                            : ugrid_i_all_avx512(test, 0, NULL, before, after);
     return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
                        : ugrid_i_all_avx512(test, 0, hits, before, after);
+}
+
+/* The same with radii, or with ids above the row's only; never only counted. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search,
+                                                                    ugrid_i_candidates *set,
+                                                                    const ugrid_real p[3],
+                                                                    int32_t before, int32_t after,
+                                                                    int32_t *hits)
+{
+    ugrid_i_test test = ugrid_i_test_avx512(search, set, p);
+    test.above = 1;
+    if (!search->radii && !set->images) return ugrid_i_all_avx512(test, 0, hits, before, after);
+    test.above = search->above;
+    test.radii = search->radii;
+    if (test.radii) {
+        test.gap = UGRID_I_512(set1)(search->radius);
+        test.own = UGRID_I_512(set1)(set->row_radius);
+    }
+    return ugrid_i_all_avx512(test, set->images, hits, before, after);
 }
 
 #if UGRID_I_REAL_KIND == 1
@@ -6402,6 +6947,19 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
 #endif
 
 #endif /* UGRID_IMPLEMENTATION */
+
+/* ----------------------------------------------------------------------------------------------
+   >>parts: files of the folder more (>>options); each has guards of its own
+   ---------------------------------------------------------------------------------------------- */
+#ifdef UGRID_WITH_TUNE
+#if defined(__has_include)
+#if !__has_include("more/ugrid_tune.h")
+#error "ugrid.h: UGRID_WITH_TUNE needs the file more/ugrid_tune.h: \
+copy the folder more beside ugrid.h"
+#endif
+#endif
+#include "more/ugrid_tune.h"
+#endif
 
 #if defined(UGRID_I_STRICT_CLANG)
 #pragma float_control(pop)

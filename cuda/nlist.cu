@@ -17,10 +17,10 @@
        events        count, scan, write: contacts that began or persist; then those that ended
        swap          if all has fitted, the new rows become the list. This is decided on the device:
                      `current` and the other values that only the device knows are the facts
-                     (nlist_cuda_facts)
+                     (nlist_cuda_facts). Where history stays in place, it is moved here (>>in-place)
 
-   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, build, sources,
-   skin, remap, process, reserve, transfer. */
+   >>contents: search for >>, the name and a colon. memory, rows, layout, shared, carry, in-place,
+   build, sources, skin, remap, process, reserve, transfer. */
 
 #ifndef NLIST_H
 #error "cuda/nlist.cu is a part of nlist.h: include that"
@@ -33,6 +33,11 @@
 
 #include <climits>
 #include <cstring>
+#include <utility>
+
+#ifdef NLIST_I_LBVH_CUDA
+#include "lbvh_packets.cu"
+#endif
 
 namespace {
 
@@ -50,12 +55,14 @@ enum {
     NLIST_I_OLD_OF,  /* remap: old ids of new particles */
     NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
     NLIST_I_WORDS,   /* grids: the partners found by a first pass, as bits */
+    NLIST_I_TABLE,   /* carry: the old entries of long rows */
     NLIST_I_PART_SCRATCH /* the first of those of a part */
 };
 
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
+constexpr int nlist_i_half_words = 8; /* the same, twice, and one more, of half walks */
 
 /* Notes the error of a CUDA call. True if there is one. */
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
@@ -229,7 +236,43 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_
            !rows->touched == (desc->layout != NLIST_DYNAMIC) && !rows->uid == !uids &&
            !rows->reference == !(desc->skin > 0) && !rows->history == !(desc->history > 0) &&
            !rows->shift == !desc->shifts && !rows->distance == !desc->distances &&
-           !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0);
+           !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0) &&
+           !rows->state == !nlist_i_has_states(desc);
+}
+
+/* True if rows of this size keep their history in place (>>in-place): where slots are most of the
+   list. Bytes of ended contacts are overwritten there, so events need two arrays. */
+bool nlist_i_wants_in_place(const nlist *list, const nlist_rows *rows)
+{
+    const nlist_desc *desc = &list->desc;
+    return desc->history > 0 && rows->slot && !desc->events && !desc->shifts && !list->keys &&
+           2 * rows->capacity <= (int64_t)rows->n * rows->width;
+}
+
+/* True if both generations have one array of history. */
+bool nlist_i_is_in_place(const nlist *list)
+{
+    return list->rows[0].history && list->rows[0].history == list->rows[1].history;
+}
+
+/* The array of history that generation g does not use. */
+nlist_block *nlist_i_spare_history(nlist *list, int32_t g)
+{
+    nlist_block *const own = &list->block[NLIST_I_HISTORY],
+                *const other = own + NLIST_I_GENERATION;
+    return own->memory == list->rows[g].history ? other : own;
+}
+
+/* Two generations of one shape share the history of generation g, or not, as the desc asks. */
+void nlist_i_share_history(nlist *list, int32_t g)
+{
+    nlist_rows *const rows = &list->rows[g], *const next = &list->rows[1 - g];
+    bool const alike = rows->n == next->n && rows->width == next->width &&
+                       rows->capacity == next->capacity;
+    if (!rows->history || !next->history) return;
+    next->history = alike && nlist_i_wants_in_place(list, rows)
+                        ? rows->history
+                        : static_cast<unsigned char *>(nlist_i_spare_history(list, g)->memory);
 }
 
 /* Gives generation g the arrays and sizes that the desc asks for; their content is lost. */
@@ -241,6 +284,9 @@ nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int
     nlist_block *const block = list->block + g * NLIST_I_GENERATION;
     nlist_result result = NLIST_OK;
     memset(&list->rows[g], 0, sizeof list->rows[g]);
+    if (list->rows[1 - g].history && list->rows[1 - g].history == block[NLIST_I_HISTORY].memory)
+        std::swap(block[NLIST_I_HISTORY],
+                  list->block[(1 - g) * NLIST_I_GENERATION + NLIST_I_HISTORY]);
     for (int b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
         result = nlist_i_cuda_grow(gpu, &block[b], sizes.count[b], sizes.size[b], stream);
     if (result != NLIST_OK) return result;
@@ -268,7 +314,10 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, int32_t row_count, bool u
             return NLIST_CUDA_ERROR;
         return nlist_i_shape_generation(gpu, 0, n, row_count, capacity, uids, stream);
     }
-    if (fits[0] && fits[1]) return NLIST_OK;
+    nlist *list = &gpu->device.list;
+    if (fits[0] && fits[1] &&
+        nlist_i_is_in_place(list) == nlist_i_wants_in_place(list, &list->rows[0]))
+        return NLIST_OK;
     nlist_result result = nlist_i_fetch_facts(gpu, &facts, stream);
     for (int g = 0; g < 2 && result == NLIST_OK; g++)
         if (!fits[g] && (facts.filled == 0 || g != facts.current)) {
@@ -276,6 +325,7 @@ nlist_result nlist_i_shape(nlist_cuda *gpu, int32_t n, int32_t row_count, bool u
             if (result == NLIST_OK && facts.filled == 0)
                 result = nlist_i_clear_rows(gpu, g, stream);
         }
+    if (result == NLIST_OK) nlist_i_share_history(list, facts.current);
     return result;
 }
 
@@ -395,6 +445,9 @@ struct nlist_i_job {
     const int32_t *old_of, *new_of; /* a remap, else NULL */
     bool uids;                      /* particles have uids beside their ids */
     bool pairs;                     /* the caller's pairs, else positions or a remap */
+    unsigned char *spare;           /* history in place: the array that is work space, else NULL */
+    int32_t *table;                 /* [places] old entries of long rows (>>carry), else NULL */
+    int64_t places;
 };
 
 /* The number of this thread in the grid. */
@@ -465,14 +518,35 @@ __global__ void nlist_i_begin_kernel(__grid_constant__ const nlist_device device
     facts->rows_cut = 0;
 }
 
-/* Maximum of a warp's values, into a word of the facts. */
-__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+/* The maximum of a warp's values, for all lanes. */
+__device__ __forceinline__ int32_t nlist_i_max_of_warp(int32_t x)
 {
     for (int step = 16; step > 0; step /= 2) {
         int32_t const y = __shfl_xor_sync(0xFFFFFFFFu, x, step);
         x = x > y ? x : y;
     }
-    if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
+    return x;
+}
+
+/* Maximum of a warp's values, into a word of the facts. Atomics on one word take 0.8 ns each
+   (H200): most see that theirs would change nothing. */
+__device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
+{
+    x = nlist_i_max_of_warp(x);
+    if (threadIdx.x % 32 == 0 && x > __ldcv(word)) atomicMax(word, x);
+}
+
+/* The same of a block of nlist_i_block threads, for kernels that do little else: looking takes
+   time, too. All threads call it, once. */
+__device__ __forceinline__ void nlist_i_block_max(int32_t *word, int32_t x)
+{
+    __shared__ int32_t of_warp[nlist_i_block / 32];
+    x = nlist_i_max_of_warp(x);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int w = 0; w < nlist_i_block / 32; w++) x = of_warp[w] > x ? of_warp[w] : x;
+    if (x > __ldcv(word)) atomicMax(word, x);
 }
 
 /* The largest of desc.radii. Those that are no radius are reported. */
@@ -487,7 +561,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
         else nlist_i_report(job.facts, i);
     }
-    nlist_i_warp_max(&job.facts->reach_bits, bits);
+    nlist_i_block_max(&job.facts->reach_bits, bits);
 }
 
 /* The old id of new particle i, -1 = new. Where the previous build did not fit, ids can be beyond
@@ -547,6 +621,15 @@ template <class Source> constexpr bool nlist_i_by_whole_warp = false;
    of their ids; names, the id of the partner at each place. */
 template <class Source> constexpr bool nlist_i_finds_places = false;
 
+/* True if a pair is listed, in the row of either. */
+__device__ __forceinline__ bool nlist_i_pairs(const nlist &list, const nlist_i_query &query,
+                                              int32_t j, const nlist_real q[3])
+{
+    nlist_real limit = query.limit;
+    if (list.desc.radii) limit = nlist_i_limit(&list.desc, query.radius, list.desc.radii[j]);
+    return nlist_i_distance2(&list, query.p, q) <= limit && nlist_i_allows(&list.desc, query.i, j);
+}
+
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
@@ -562,7 +645,8 @@ struct nlist_i_brute_source {
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real q[3];
-        for (int32_t j = 0; j < job.n; j++) {
+        int32_t const first = list.desc.half && !rows.uid ? query.i + 1 : 0;
+        for (int32_t j = first; j < job.n; j++) {
             nlist_i_point(&list, job.pos, job.stride, j, q);
             if (j != query.i && nlist_i_lists(&list, rows.uid, &query, j, q)) found(j);
         }
@@ -658,14 +742,28 @@ struct nlist_i_ugrid_walk_source {
 
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
    test them again: two for each of the 9 strips of one ring of cells. Twins: the first pass
-   searches for two places per thread (cuda/ugrid.cu: >>pieces). */
-template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i_ugrid_source {
+   searches for two places per thread (cuda/ugrid.cu: >>pieces). Half: only later places are
+   candidates, so that each pair is found once, in whichever row it is listed (>>shared). */
+template <ugrid_path Path, bool OnlyDistance, bool Twins = false, bool Half = false>
+struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
+    /* A half walk has fewer pieces, and two words for each: of the pairs in the row of this place,
+       and of the others. */
     __device__ ugrid_i_hit_bits kept(const nlist_i_job &job) const
     {
-        return {words, nlist_i_words, ugrid_i_word_stride(job.n)};
+        return {words, Half ? nlist_i_half_words : nlist_i_words, ugrid_i_word_stride(job.n)};
+    }
+    __device__ uint32_t *others(const nlist_i_job &job, int piece, int32_t turn) const
+    {
+        return kept(job).at(nlist_i_half_words + piece, turn);
+    }
+    /* Half walks: how many pairs are in the row of this place; the highest bit: there are
+       others. */
+    __device__ uint32_t *own_length(const nlist_i_job &job, int32_t turn) const
+    {
+        return kept(job).at(2 * nlist_i_half_words, turn);
     }
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
@@ -674,21 +772,22 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
         query = nlist_i_query_of(&list.desc, own.link, own.x);
         return nlist_i_takes_part(list, job, query.i, own.x);
     }
-    /* Tests places begin .. end-1: within the limit, and for half lists above our id. */
+    /* Tests places begin .. end-1: within the limit, and for half lists above our id. Half walks:
+       upper are the bits of those above it. */
     __device__ uint32_t test(const nlist &list, int32_t turn, const nlist_i_query &query,
-                             nlist_real limit, int32_t begin, int32_t end) const
+                             nlist_real limit, int32_t begin, int32_t end, uint32_t &upper) const
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && OnlyDistance ? query.i : -1;
+        int32_t const above = list.desc.half && OnlyDistance && !Half ? query.i : -1;
 #pragma unroll 4
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
             bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
-            found = found << 1 | (uint32_t)(within & (record.link > above));
+            found = found << 1 | (uint32_t)(within & (Half || record.link > above));
+            if (Half) upper = upper << 1 | (uint32_t)(record.link > query.i);
         }
-        /* not the particle itself */
-        return turn >= begin && turn < end ? found & ~(1u << (end - 1 - turn)) : found;
+        return found & ugrid_i_listed(turn, Half, begin, end);
     }
     /* Removes those that are not listed because of radii, masks, exclusions or uids. */
     __device__ uint32_t filter(const nlist &list, const nlist_rows &rows,
@@ -698,11 +797,14 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
             int const bit = 31 - __clz((int)left);
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[end - 1 - bit]);
             left ^= 1u << bit;
-            if (!nlist_i_lists(&list, rows.uid, &query, record.link, record.x)) found ^= 1u << bit;
+            if (Half ? !nlist_i_pairs(list, query, record.link, record.x)
+                     : !nlist_i_lists(&list, rows.uid, &query, record.link, record.x))
+                found ^= 1u << bit;
         }
         return found;
     }
-    /* take(begin, end, find) for each piece; find() gives its bits. */
+    /* take(begin, end, find) for each piece; find() gives its bits, find(&upper) also whose id is
+       above our own. */
     template <class Take>
     __device__ __forceinline__ void each_piece(const nlist &list, const nlist_i_job &job,
                                                const nlist_rows &rows, int32_t turn,
@@ -713,14 +815,16 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
         nlist_real const limit = OnlyDistance ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
         auto const piece = [&](int32_t begin, int32_t end) {
-            take(begin, end, [&] {
-                uint32_t const found = test(list, turn, query, limit, begin, end);
+            take(begin, end, [&](uint32_t *upper = nullptr) {
+                uint32_t above = 0;
+                uint32_t const found = test(list, turn, query, limit, begin, end, above);
+                if (upper) *upper = above;
                 return OnlyDistance ? found : filter(list, rows, query, found, end);
             });
         };
         if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, piece);
         else
-            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false,
+            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, Half,
                                      [&](int32_t first, int32_t last) {
                                          ugrid_i_cut_strip(first, last, piece);
                                      });
@@ -764,10 +868,89 @@ template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i
                             put);
     }
     __device__ const int32_t *names() const { return grid.grid.order; }
+    /* Half walks, the bits of a piece: those in the row of this place, and other(id) for each of
+       the others. Two ghosts are no pair. */
+    template <class Find, class Other>
+    __device__ __forceinline__ uint32_t own_bits(const nlist &list, const nlist_rows &rows,
+                                                 const nlist_i_query &query, int32_t end, Find find,
+                                                 uint32_t &left, Other other) const
+    {
+        uint32_t upper = 0, own = 0;
+        uint32_t const found = find(&upper);
+        bool const by_id = OnlyDistance && query.i < rows.n;
+        left = by_id ? found & ~upper : found;
+        if (by_id) own = found & upper;
+        for (uint32_t bits = left; bits;) {
+            int const bit = 31 - __clz((int)bits);
+            int32_t const j = grid.grid.record[end - 1 - bit].link;
+            bits ^= 1u << bit;
+            bool const mine = !by_id && nlist_i_owns(&list.desc, rows.uid, query.i, j),
+                       ghosts = query.i >= rows.n && j >= rows.n;
+            if (mine || ghosts) left ^= 1u << bit;
+            if (mine && !ghosts) own ^= 1u << bit;
+            if (!mine && !ghosts) other(j);
+        }
+        return own;
+    }
+    /* The first pass of a half walk: other(id) for the pairs in other rows. Returns how many are in
+       the row of this place. */
+    template <class Other>
+    __device__ uint32_t count_half(const nlist &list, const nlist_i_job &job,
+                                   const nlist_rows &rows, int32_t turn,
+                                   const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        uint32_t length = 0, any = 0;
+        int piece = 0;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            uint32_t const own = own_bits(list, rows, query, end, find, left, other);
+            if (bits.keeps(piece)) {
+                *bits.at(piece, turn) = own;
+                *others(job, piece, turn) = left;
+            }
+            piece++;
+            length += (uint32_t)__popc(own);
+            any |= left;
+        });
+        bits.end(piece, turn);
+        *own_length(job, turn) = length | (any ? 1u << 31 : 0u);
+        return length;
+    }
+    /* The second pass: put(place) for the row of this place, in order. */
+    template <class Put>
+    __device__ void fill_own(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                             int32_t turn, const nlist_i_query &query, Put put) const
+    {
+        auto const pieces = [&](auto take) {
+            each_piece(list, job, rows, turn, query, [&](int32_t begin, int32_t end, auto find) {
+                take(begin, end, [&] {
+                    uint32_t left;
+                    return own_bits(list, rows, query, end, find, left, [](int32_t) {});
+                });
+            });
+        };
+        ugrid_i_second_pass(kept(job), turn, pieces, put);
+    }
+    /* And other(id) for the pairs in other rows. */
+    template <class Other>
+    __device__ void fill_others(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                                int32_t turn, const nlist_i_query &query, Other other) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        int piece = 0;
+        if (!(*own_length(job, turn) >> 31)) return;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            uint32_t left;
+            if (bits.keeps(piece)) each_bit(*others(job, piece, turn), end, other);
+            else (void)own_bits(list, rows, query, end, find, left, other);
+            piece++;
+        });
+    }
 };
 
-template <ugrid_path Path, bool OnlyDistance, bool Twins>
-constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins>> = true;
+template <ugrid_path Path, bool OnlyDistance, bool Twins, bool Half>
+constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins, Half>> = true;
 
 using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
 #endif
@@ -902,6 +1085,135 @@ struct nlist_i_lbvh_source {
 
 template <> constexpr bool nlist_i_by_whole_warp<nlist_i_lbvh_source> = true;
 
+/* Pairs that the boxes of a tree allow, from all lanes of a warp: tested 32 at a time. */
+struct nlist_i_pair_queue {
+    int32_t lane[64], id[64]; /* of the search, of the partner; a ring of two halves */
+};
+
+/* The queue of a warp: what it holds is tested, and given to pair(exists, i, j). */
+template <class Pair> struct nlist_i_pair_filter {
+    const nlist &list;
+    const nlist_i_job &job;
+    const nlist_i_query &query; /* of this lane */
+    int image;                  /* nlist_i_image; -1: no axis is periodic */
+    Pair &pair;
+    nlist_i_pair_queue *queue;
+    int from, waiting;
+
+    __device__ __forceinline__ nlist_i_pair_filter(const nlist &of, const nlist_i_job &with,
+                                                   const nlist_i_query &own, int which, Pair &give)
+        : list(of), job(with), query(own), image(which), pair(give), from(0), waiting(0)
+    {
+        __shared__ nlist_i_pair_queue queues[nlist_i_search_warps];
+        queue = &queues[threadIdx.x / 32];
+    }
+    /* Tests the first `many` pairs of a half. */
+    __device__ __forceinline__ void test(int many)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        __syncwarp();
+        bool exists = lane < many;
+        int const r = exists ? queue->lane[from + lane] : lane;
+        int32_t const j = exists ? queue->id[from + lane] : 0;
+        __syncwarp();
+        nlist_i_query other;
+        other.i = __shfl_sync(0xFFFFFFFFu, query.i, r);
+        for (int a = 0; a < 3; a++) other.p[a] = __shfl_sync(0xFFFFFFFFu, query.p[a], r);
+        other.radius = __shfl_sync(0xFFFFFFFFu, query.radius, r);
+        other.limit = nlist_i_limit(&list.desc, 0, 0);
+        if (exists) {
+            nlist_real q[3];
+            nlist_i_point(&list, job.pos, job.stride, j, q);
+            exists = (other.i < job.rows || j < job.rows) &&
+                     (image < 0 || nlist_i_in_image(&list, other.p, q, image)) &&
+                     nlist_i_pairs(list, other, j, q);
+        }
+        pair(exists, other.i, j);
+    }
+    /* Queues one pair of each lane that has one. */
+    __device__ __forceinline__ void push(bool has, int lane, int32_t id)
+    {
+        unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+        if (has) {
+            unsigned const lower = (1u << threadIdx.x % 32) - 1;
+            int const slot = (from + waiting + __popc(having & lower)) & 63;
+            queue->lane[slot] = lane;
+            queue->id[slot] = id;
+        }
+        waiting += __popc(having);
+        if (waiting < 32) return;
+        test(32);
+        from ^= 32;
+        waiting -= 32;
+    }
+    /* Queues the hits of a batch. Those of a lane with many, such as a large element's among small
+       ones, are taken by all lanes. */
+    __device__ __forceinline__ void add(unsigned hits, const lbvh_node *leaf)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        unsigned rows = __ballot_sync(0xFFFFFFFFu, __popc(hits) > 4);
+        for (; rows; rows &= rows - 1) {
+            int const r = __ffs((int)rows) - 1;
+            bool const has = __shfl_sync(0xFFFFFFFFu, hits, r) >> lane & 1;
+            push(has, r, has ? leaf[lane].link : 0);
+            if (lane == r) hits = 0;
+        }
+        for (; __any_sync(0xFFFFFFFFu, hits != 0); hits &= hits - 1)
+            push(hits != 0, lane, hits ? leaf[__ffs((int)hits) - 1].link : 0);
+    }
+    __device__ __forceinline__ void finish()
+    {
+        if (waiting > 0) test(waiting);
+    }
+};
+
+/* The walk for half lists: from each leaf to those at later places, so that each pair is found once
+   (lbvh_cuda_pairs walks in the same way). Batches of leaves are tested against boxes; what is left
+   is queued, and its distances are tested by all lanes, a pair each. */
+template <lbvh_i_test Test> struct nlist_i_half_lbvh_source {
+    nlist_i_lbvh_source whole;
+    __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
+                                   bool searches, const nlist_real at[3]) const
+    {
+        const lbvh *tree = &whole.tree.tree;
+        if (!searches) return lbvh_i_no_search(tree);
+        lbvh_overlap o = whole.search(list, query, out, true, at);
+        if (o.at < 0) return lbvh_i_no_search(tree);
+        if (Test != LBVH_I_BOX) return o;
+        nlist_real const reach =
+            nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at);
+        for (int a = 0; a < 3; a++) { /* no index that only the device knows: registers */
+            o.min[a] = a < list.desc.dim ? at[a] - reach : o.min[a];
+            o.max[a] = a < list.desc.dim ? at[a] + reach : o.max[a];
+        }
+        o.reach2 = -1;
+        return o;
+    }
+    /* pair(exists, i, j): all lanes call each_pair, and it; place = -1: without a search. */
+    template <class Pair>
+    __device__ __forceinline__ void each_pair(const nlist &list, const nlist_i_job &job,
+                                              int32_t place, const nlist_i_query &query,
+                                              Pair pair) const
+    {
+        const lbvh &tree = whole.tree.tree;
+        lbvh_i_warp_batch &batch = lbvh_i_my_batch();
+        nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
+        bool const repeats = list.axis[0].periodic || list.axis[1].periodic ||
+                             list.axis[2].periodic;
+        int32_t const turn = nlist_i_thread(), begin = turn - (int32_t)(threadIdx.x % 32);
+        nlist_real at[3];
+        for (int image = repeats ? 0 : 13; image < (repeats ? 27 : 14); image++) {
+            if (!nlist_i_image(&list, query.p, image, at)) continue; /* the same for all lanes */
+            lbvh_overlap const o = search(list, query, out, place >= 0, at);
+            nlist_i_pair_filter<Pair> filter(list, job, query, repeats ? image : -1, pair);
+            lbvh_i_walk_packet_masked<Test, true, false, false>(
+                tree, o, turn, lbvh_i_begin_later(tree, begin), batch,
+                [&](unsigned hits, const lbvh_node *leaf) { filter.add(hits, leaf); });
+            filter.finish();
+        }
+    }
+};
+
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
                                         __grid_constant__ const nlist_i_job job,
@@ -923,7 +1235,7 @@ __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device dev
             bits = reached ? nlist_i_bits(out) : 0x7F800000;
         }
     }
-    nlist_i_warp_max(&job.facts->sticks_bits, bits);
+    nlist_i_block_max(&job.facts->sticks_bits, bits);
 }
 
 struct nlist_i_mesh_source {
@@ -1205,19 +1517,25 @@ struct nlist_i_batch {
     bool staged;
 };
 
-/* The lane's row, and where it begins in the stage: the sum of the lengths before it. */
-__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
-                                                                      const int64_t *offsets)
+/* Where the lane's row begins in the stage: the sum of the lengths before it. */
+__device__ __forceinline__ void nlist_i_stage_row(nlist_i_compact_row &row)
 {
     int const lane = (int)(threadIdx.x % 32);
-    nlist_i_compact_row row = {0, 0, 0};
-    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
     int32_t sum = row.length;
     for (int distance = 1; distance < 32; distance *= 2) {
         int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
         if (lane >= distance) sum += lower;
     }
     row.staged = sum - row.length;
+}
+
+/* The lane's row. */
+__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
+                                                                      const int64_t *offsets)
+{
+    nlist_i_compact_row row = {0, 0, 0};
+    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
+    nlist_i_stage_row(row);
     return row;
 }
 
@@ -1353,6 +1671,351 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>shared: half lists by half of a search
+
+   Each pair is found once, at the lower of its places. The lower id owns it, so a thread finds
+   pairs of its own row and of rows that other threads append to as well. `count` is the counter of
+   a row; a chain grows at its head. Rows come in any order: deterministic lists are searched for
+   row by row.
+
+       open       rows of no entries
+       share      pairs are appended to slots, and to the rest
+       COMPACT    the lengths of rows are counted; after the scan a row is filled from its begin by
+                  its own thread, and from its end by others, which count its length down
+       close      what is known once rows are complete
+   ---------------------------------------------------------------------------------------------- */
+
+/* Rows to append to. COMPACT: lengths to add to. */
+__global__ void nlist_i_open_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job, int64_t *lengths)
+{
+    int64_t const t = nlist_i_global_thread();
+    if (nlist_i_skips(device.list, job.facts)) return;
+    const nlist_rows &rows = device.list.rows[nlist_i_to(device.list)];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    if (rows.start) {
+        if (t <= job.rows) lengths[t] = 0;
+        return;
+    }
+    if (t < rows.n) rows.count[t] = 0;
+    if (t < rows.n && rows.head) rows.head[t] = -1;
+    int4 const none = make_int4(-1, -1, -1, -1);
+    if (4 * t + 4 <= slots) *reinterpret_cast<int4 *>(rows.slot + 4 * t) = none;
+    else for (int64_t k = 4 * t; k < slots; k++) rows.slot[k] = -1;
+}
+
+/* The facts about complete rows, and which have entries. offsets: of COMPACT, or NULL. */
+__global__ void nlist_i_close_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job,
+                                     const int64_t *offsets)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    if (offsets) nlist_i_note_row(rows, job, to, i, offsets);
+    int32_t const count = i < job.rows ? rows.count[i] : 0;
+    nlist_i_block_max(&job.facts->needed_width, count);
+    if (!rows.touched) return; /* the same for all threads */
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    __shared__ int32_t before[nlist_i_block / 32 + 1]; /* touched rows of lower warps, and the begin
+                                                          of the block's */
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, count > 0);
+    if (lane == 0) before[warp] = __popc(having);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int32_t sum = 0;
+        for (int w = 0; w < nlist_i_block / 32; w++) {
+            int32_t const own = before[w];
+            before[w] = sum;
+            sum += own;
+        }
+        before[nlist_i_block / 32] = sum > 0 ? atomicAdd(&job.facts->touched[to], sum) : 0;
+    }
+    __syncthreads();
+    if (count > 0)
+        rows.touched[before[nlist_i_block / 32] + before[warp] +
+                     __popc(having & ((1u << lane) - 1))] = i;
+}
+
+/* One entry of the rest, in front of the chain of its row. */
+__device__ __forceinline__ void nlist_i_chain(const nlist_rows &rows, int32_t row, int32_t id,
+                                              int64_t e)
+{
+    if (e >= rows.capacity) return;
+    rows.partner[e] = id;
+    rows.own[e] = row;
+    rows.link[e] = atomicExch(&rows.head[row], (int32_t)e);
+}
+
+/* COMPACT: one entry, before those that other threads have put at the end of its row. */
+__device__ __forceinline__ void nlist_i_fill_from_end(const nlist_rows &rows, int32_t row,
+                                                      int32_t id, const int64_t *offsets,
+                                                      int64_t *lengths)
+{
+    unsigned long long const left = atomicAdd((unsigned long long *)&lengths[row], ~0ull);
+    int64_t const e = offsets[row] + (int64_t)left - 1;
+    if (e < rows.capacity) rows.partner[e] = id;
+}
+
+/* Adds 1 for each lane that is here, with one atomic. */
+__device__ __forceinline__ int64_t nlist_i_take_one(unsigned long long *counter)
+{
+    unsigned const here = __activemask();
+    int const lane = (int)(threadIdx.x % 32), first = __ffs((int)here) - 1;
+    unsigned long long begin = 0;
+    if (lane == first) begin = atomicAdd(counter, (unsigned long long)__popc(here));
+    return (int64_t)__shfl_sync(here, begin, first) + __popc(here & ((1u << lane) - 1));
+}
+
+/* A thread's pairs, on their way to rows: those of its own row are staged, and counted together;
+   the others are appended at once. */
+struct nlist_i_sharer {
+    const nlist_desc &desc;
+    const nlist_rows &rows;
+    int32_t (*stage)[nlist_i_search_block]; /* column threadIdx.x is this thread's */
+    unsigned long long *counter;            /* entries of partner in use */
+    int32_t i, staged;
+
+    __device__ void put(int32_t j)
+    {
+        if (i >= rows.n && j >= rows.n) return; /* two ghosts */
+        if (!nlist_i_owns(&desc, rows.uid, i, j)) {
+            give(j);
+            return;
+        }
+        stage[staged++][threadIdx.x] = j;
+        if (staged < nlist_i_stage) return;
+        int32_t const slots = put_slots(), rest = staged - slots;
+        if (rest > 0 && rows.partner) put_rest(slots, nlist_i_take_stage(counter, rest));
+        staged = 0;
+    }
+    __device__ void give(int32_t j) const
+    {
+        int32_t const slot = atomicAdd(&rows.count[j], 1);
+        if (slot < rows.width) rows.slot[(int64_t)j * rows.width + slot] = i;
+        else if (rows.partner) nlist_i_chain(rows, j, i, nlist_i_take_one(counter));
+    }
+    /* Counts what is staged, and writes what has a slot: how many. */
+    __device__ int32_t put_slots() const
+    {
+        if (staged == 0) return 0;
+        int32_t const first = atomicAdd(&rows.count[i], staged),
+                      room = rows.width > first ? rows.width - first : 0,
+                      many = staged < room ? staged : room;
+        int32_t *const slot = rows.slot + (int64_t)i * rows.width + first;
+        int32_t k = 0;
+        if (rows.width % 4 == 0 && first % 4 == 0)
+            for (; k + 4 <= many; k += 4)
+                *reinterpret_cast<int4 *>(slot + k) =
+                    make_int4(stage[k][threadIdx.x], stage[k + 1][threadIdx.x],
+                              stage[k + 2][threadIdx.x], stage[k + 3][threadIdx.x]);
+        for (; k < many; k++) slot[k] = stage[k][threadIdx.x];
+        return many;
+    }
+    /* Writes the staged pairs from k on to partner, from entry e on: a chain, in front of the
+       row's. */
+    __device__ void put_rest(int32_t k, int64_t e) const
+    {
+        int64_t const begin = e;
+        if (k >= staged || e >= rows.capacity) return;
+        for (; k < staged && e < rows.capacity; k++, e++) {
+            rows.partner[e] = stage[k][threadIdx.x];
+            rows.own[e] = i;
+            rows.link[e] = (int32_t)(e + 1);
+        }
+        rows.link[e - 1] = atomicExch(&rows.head[i], (int32_t)begin);
+    }
+    /* All lanes of the warp call it. */
+    __device__ void finish()
+    {
+        int32_t const slots = put_slots();
+        __syncwarp();
+        if (rows.partner) put_rest(slots, nlist_i_take_at_once(counter, staged - slots));
+    }
+};
+
+#ifdef NLIST_I_UGRID_CUDA
+/* Finds pairs in a grid and appends them to their rows, in all layouts but COMPACT. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_kernel(__grid_constant__ const nlist_device device,
+                         __grid_constant__ const nlist_i_job job,
+                         __grid_constant__ const Source source)
+{
+    __shared__ int32_t stage[nlist_i_stage][nlist_i_search_block];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    nlist_i_sharer sharer = {list.desc, rows, stage,
+                             (unsigned long long *)&job.facts->entries[to], query.i, 0};
+    if (begun)
+        source.each(list, job, rows, turn, query, NLIST_I_ONLY,
+                    [&](int32_t j) { sharer.put(j); });
+    sharer.finish();
+}
+
+/* COMPACT, first pass: adds each pair to the length of its row. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_lengths_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, int64_t *lengths)
+{
+    const nlist &list = device.list;
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    if (turn >= job.n || nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    if (!source.begin(list, job, turn, query)) {
+        *source.own_length(job, turn) = 0;
+        return;
+    }
+    uint32_t const own = source.count_half(list, job, rows, turn, query, [&](int32_t j) {
+        atomicAdd((unsigned long long *)&lengths[j], 1ull);
+    });
+    if (own > 0) atomicAdd((unsigned long long *)&lengths[query.i], (unsigned long long)own);
+}
+
+/* COMPACT, second pass, as nlist_i_compact_kernel. A place stages the pairs of its own row; the
+   others it writes at once. */
+template <class Source>
+__global__ void __launch_bounds__(nlist_i_search_block)
+    nlist_i_share_compact_kernel(__grid_constant__ const nlist_device device,
+                                 __grid_constant__ const nlist_i_job job,
+                                 __grid_constant__ const Source source, const int64_t *offsets,
+                                 int64_t *lengths)
+{
+    __shared__ int32_t stages[nlist_i_search_block / 32][nlist_i_warp_stage];
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    const nlist_rows &rows = list.rows[nlist_i_to(list)];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows;
+    uint32_t const own = exists ? *source.own_length(job, turn) << 1 >> 1 : 0;
+    nlist_i_compact_row row = {exists ? offsets[query.i] : 0, (int32_t)own, 0};
+    nlist_i_stage_row(row);
+    const int32_t *const names = source.names();
+    for (int first = 0; first < 32;) {
+        nlist_i_batch const now = nlist_i_next_batch(row, first, false);
+        nlist_i_compact_writer writer =
+            now.staged
+                ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
+                : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
+        if (begun && own > 0 && lane >= now.first && lane < now.last) {
+            source.fill_own(list, job, rows, turn, query,
+                            [&](int32_t place) { writer.put(place); });
+            for (int32_t k = 0; !now.staged && k < writer.room; k++)
+                writer.to[k] = names[writer.to[k]];
+        }
+        __syncwarp();
+        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
+        __syncwarp();
+        first = now.last;
+    }
+    if (begun)
+        source.fill_others(list, job, rows, turn, query, [&](int32_t j) {
+            nlist_i_fill_from_end(rows, j, query.i, offsets, lengths);
+        });
+}
+#endif
+
+#ifdef NLIST_I_LBVH_CUDA
+/* Adds 1 for each lane that has an entry, with one atomic per warp. */
+__device__ __forceinline__ int64_t nlist_i_take_ones(unsigned long long *counter, bool has)
+{
+    unsigned const having = __ballot_sync(0xFFFFFFFFu, has);
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned long long begin = 0;
+    if (having && lane == 0) begin = atomicAdd(counter, (unsigned long long)__popc(having));
+    return (int64_t)__shfl_sync(0xFFFFFFFFu, begin, 0) + __popc(having & ((1u << lane) - 1));
+}
+
+/* Adds 1, or -1, to counter[row] for each lane that has a pair, with one atomic per row: so the row
+   of a large element among small ones is no queue. Returns what each lane would have found. */
+template <class Word>
+__device__ __forceinline__ int64_t nlist_i_add_by_row(Word *counter, bool has, int32_t row,
+                                                      int step)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    unsigned const same = __match_any_sync(0xFFFFFFFFu, has ? row : -1 - lane);
+    int const leader = __ffs((int)same) - 1;
+    Word found = 0;
+    if (has && lane == leader) found = atomicAdd(&counter[row], (Word)(step * __popc(same)));
+    found = __shfl_sync(0xFFFFFFFFu, found, leader);
+    return (int64_t)found + step * __popc(same & ((1u << lane) - 1));
+}
+
+/* What becomes of pairs: all lanes call it. COMPACT, first pass: lengths are counted. */
+struct nlist_i_count_pairs {
+    unsigned long long *lengths;
+    __device__ __forceinline__ void take(const nlist_rows &, unsigned long long *, bool has,
+                                         int32_t row, int32_t) const
+    {
+        (void)nlist_i_add_by_row(lengths, has, row, 1);
+    }
+};
+
+/* COMPACT, second pass: rows are filled from their ends. */
+struct nlist_i_fill_pairs {
+    unsigned long long *lengths;
+    const int64_t *offsets;
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *, bool has,
+                                         int32_t row, int32_t id) const
+    {
+        int64_t const left = nlist_i_add_by_row(lengths, has, row, -1);
+        int64_t const e = has ? offsets[row] + left - 1 : 0;
+        if (has && e < rows.capacity) rows.partner[e] = id;
+    }
+};
+
+/* The other layouts. */
+struct nlist_i_append_pairs {
+    __device__ __forceinline__ void take(const nlist_rows &rows, unsigned long long *counter,
+                                         bool has, int32_t row, int32_t id) const
+    {
+        int64_t const slot = nlist_i_add_by_row(rows.count, has, row, 1);
+        bool const rests = has && slot >= rows.width;
+        if (has && !rests) rows.slot[(int64_t)row * rows.width + slot] = id;
+        if (!rows.partner) return;
+        int64_t const e = nlist_i_take_ones(counter, rests);
+        if (rests) nlist_i_chain(rows, row, id, e);
+    }
+};
+
+/* Finds pairs in a tree. */
+template <class Source, class To, int Blocks>
+__global__ void __launch_bounds__(nlist_i_search_block, Blocks)
+    nlist_i_share_pairs_kernel(__grid_constant__ const nlist_device device,
+                               __grid_constant__ const nlist_i_job job,
+                               __grid_constant__ const Source source, To to_rows)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    unsigned long long *const counter = (unsigned long long *)&job.facts->entries[to];
+    int32_t const turn = nlist_i_thread();
+    nlist_i_query query = {};
+    bool const begun = turn < job.n && source.whole.begin(list, job, turn, query);
+    auto pair = [&](bool exists, int32_t i, int32_t j) {
+        bool const owns = exists && nlist_i_owns(&list.desc, rows.uid, i, j);
+        to_rows.take(rows, counter, exists, owns ? i : j, owns ? j : i);
+    };
+    source.each_pair(list, job, begun ? turn : -1, query, pair);
+}
+#endif
+
+/* ----------------------------------------------------------------------------------------------
    >>carry: history and events
    ---------------------------------------------------------------------------------------------- */
 
@@ -1442,86 +2105,477 @@ __global__ void nlist_i_carry_rows_kernel(__grid_constant__ const nlist_device d
 }
 #endif
 
-/* Copies the bytes of one new entry, entry k of row i. If it was entry k of the old row, it is
+/* A row with more entries in partner than this is long. If it changes its order, each of its new
+   entries would walk the old row: the square of its length. So the old entries of long rows stand
+   in a table, a hash table by row and partner: 8 bytes for each entry that partner has room for,
+   taken by nlist_cuda_check where it sees such a row, and by nlist_cuda_reserve. */
+#ifdef CUDA_EMU
+constexpr int32_t nlist_i_long = 6;
+#else
+constexpr int32_t nlist_i_long = 64;
+#endif
+
+/* Where the carry writes: the new generation's history, or the work space (>>in-place). */
+__device__ __forceinline__ unsigned char *nlist_i_carried(const nlist_rows &rows,
+                                                          const nlist_i_job &job)
+{
+    return job.spare ? job.spare : rows.history;
+}
+
+/* The place in the table where the search for a partner of an old row begins. */
+__device__ __forceinline__ int64_t nlist_i_place(const nlist_i_job &job, int32_t was, int32_t id)
+{
+    uint32_t x = (uint32_t)id * 0x9E3779B9u ^ (uint32_t)was * 0x85EBCA6Bu;
+    x = (x ^ x >> 15) * 0x2C1B3C6Du;
+    return (int64_t)((uint64_t)(x ^ x >> 13) * (uint64_t)job.places >> 32);
+}
+
+/* The partner of entry e of partner in the old list, by its new id; -1 = it is gone. */
+__device__ __forceinline__ int32_t nlist_i_named(const nlist_i_job &job, const nlist_rows &old_rows,
+                                                 int64_t e)
+{
+    int32_t const id = old_rows.partner[e];
+    return job.new_of ? job.new_of[id] : id;
+}
+
+/* True if the old row has so many entries in partner that the table has them. */
+__device__ __forceinline__ bool nlist_i_is_long(const nlist_rows &old_rows, int32_t was)
+{
+    return was >= 0 && old_rows.partner && old_rows.count[was] - old_rows.width > nlist_i_long;
+}
+
+/* The table gets entry e of a long old row. */
+__device__ __forceinline__ void nlist_i_enter(const nlist_i_job &job, const nlist_rows &old_rows,
+                                              int32_t was, int64_t e)
+{
+    int32_t const id = nlist_i_named(job, old_rows, e);
+    if (id < 0) return;
+    int64_t at = nlist_i_place(job, was, id);
+    while (atomicCAS(&job.table[at], -1, (int32_t)e) != -1) at = at + 1 < job.places ? at + 1 : 0;
+}
+
+/* The old entry of a partner of a long old row, -1 = none: in a slot, or by the table. */
+__device__ __forceinline__ int64_t nlist_i_look_up(const nlist_i_job &job,
+                                                   const nlist_rows &old_rows, int32_t was,
+                                                   int32_t id)
+{
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width, row = (int64_t)was * old_rows.width;
+    for (int32_t k = 0; k < old_rows.width; k++) {
+        int32_t const there = old_rows.slot[row + k];
+        if (there >= 0 && (job.new_of ? job.new_of[there] : there) == id) return row + k;
+    }
+    for (int64_t at = nlist_i_place(job, was, id);; at = at + 1 < job.places ? at + 1 : 0) {
+        int64_t const e = job.table[at];
+        if (e < 0) return -1;
+        bool const own = old_rows.own ? old_rows.own[e] == was
+                                      : e >= old_rows.start[was] && e < old_rows.start[was + 1];
+        if (own && nlist_i_named(job, old_rows, e) == id) return slots + e;
+    }
+}
+
+/* The table of a build: a thread per old entry, or nlist_i_row_lanes per old row of COMPACT. */
+__global__ void nlist_i_enter_kernel(__grid_constant__ const nlist_device device,
+                                     __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts) || job.facts->filled == 0) return;
+    const nlist_rows &old_rows = list.rows[1 - nlist_i_to(list)];
+    int64_t const had = old_rows.own ? nlist_i_rest_entries(&list, &old_rows, job.facts) : 0,
+                  lanes = old_rows.start ? (int64_t)old_rows.n * nlist_i_row_lanes : 0;
+    for (int64_t e = nlist_i_global_thread(); e < had; e += nlist_i_all_threads())
+        if (nlist_i_is_long(old_rows, old_rows.own[e]))
+            nlist_i_enter(job, old_rows, old_rows.own[e], e);
+    for (int64_t t = nlist_i_global_thread(); t < lanes; t += nlist_i_all_threads()) {
+        int32_t const i = (int32_t)(t / nlist_i_row_lanes);
+        if (!nlist_i_is_long(old_rows, i)) continue;
+        for (int64_t e = old_rows.start[i] + t % nlist_i_row_lanes; e < old_rows.start[i + 1];
+             e += nlist_i_row_lanes)
+            nlist_i_enter(job, old_rows, i, e);
+    }
+}
+
+/* The old entry of a new one, entry k of row i, -1 = none. If it was entry k of the old row, it is
    found at once. */
+__device__ __forceinline__ int64_t nlist_i_find_old(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t k, int32_t id,
+                                                    int64_t entry)
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int32_t const was = job.facts->filled == 0 ? -1 : job.new_of ? job.old_of[i] : i;
+    if (job.table && was < old_rows.n && nlist_i_is_long(old_rows, was))
+        return nlist_i_look_up(job, old_rows, was, id);
+    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, 0, was, job.new_of, list.keys);
+    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
+    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
+    const int32_t *const shifts = list.rows[to].shift;
+    return nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
+}
+
+/* Copies the bytes of one new entry, entry k of row i. */
 __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nlist_i_job &job,
                                                     int to, int32_t i, int64_t k, int32_t id,
                                                     int64_t entry)
 {
     const nlist_rows &old_rows = list.rows[1 - to];
-    int32_t const bytes = list.desc.history, was = job.facts->filled == 0 ? -1
-                                                   : job.new_of           ? job.old_of[i]
-                                                                          : i;
-    nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
-    matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
-    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
-    const int32_t *const shifts = list.rows[to].shift;
-    int64_t const old = nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
-    nlist_i_copy_bytes(list.rows[to].history + entry * bytes,
+    int32_t const bytes = list.desc.history;
+    int64_t const old = nlist_i_find_old(list, job, to, i, k, id, entry);
+    nlist_i_copy_bytes(nlist_i_carried(list.rows[to], job) + entry * bytes,
                        old >= 0 ? old_rows.history + old * bytes : nullptr, bytes);
 }
 
-/* A thread per slot. */
+/* New entries of a block whose guess was wrong. They are searched together at the end: one of them
+   among those that were right would keep its whole warp waiting. */
+struct nlist_i_misses {
+    enum { MOST = 5 * nlist_i_block };
+    int32_t count;
+    int32_t row[MOST];
+    int64_t entry[MOST];
+};
+
+/* Copies the bytes of one new entry of row i, found in the old row. */
+__device__ __forceinline__ void nlist_i_carry_found(const nlist &list, const nlist_i_job &job,
+                                                    int to, int32_t i, int64_t entry)
+{
+    const nlist_rows &rows = list.rows[to];
+    int64_t const slots = (int64_t)rows.n * rows.width;
+    bool const in_slot = entry < slots;
+    int32_t const id = in_slot ? rows.slot[entry] : rows.partner[entry - slots];
+    int64_t const k = in_slot      ? entry - (int64_t)i * rows.width
+                      : rows.start ? entry - rows.start[i]
+                                   : rows.width;
+    nlist_i_carry_entry(list, job, to, i, k, id, entry);
+}
+
+/* Notes a miss; false: there is no room. */
+__device__ __forceinline__ bool nlist_i_miss(nlist_i_misses &misses, int32_t i, int64_t entry)
+{
+    int32_t const at = atomicAdd(&misses.count, 1);
+    if (at >= nlist_i_misses::MOST) return false;
+    misses.row[at] = i;
+    misses.entry[at] = entry;
+    return true;
+}
+
+/* Searches what was missed. The whole block calls it. */
+__device__ __forceinline__ void nlist_i_search_misses(const nlist &list, const nlist_i_job &job,
+                                                      int to, nlist_i_misses &misses)
+{
+    __syncthreads();
+    int32_t const count = misses.count < nlist_i_misses::MOST ? misses.count : nlist_i_misses::MOST;
+    for (int32_t k = (int32_t)threadIdx.x; k < count; k += nlist_i_block)
+        nlist_i_carry_found(list, job, to, misses.row[k], misses.entry[k]);
+    __syncthreads();
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+}
+
+/* A new entry, and where it was if its row has not changed. */
+struct nlist_i_guess {
+    int64_t entry, at; /* at: an old entry, -1 = none */
+    int32_t was, id;   /* was: the old row */
+};
+
+/* True if two entries of the new and the old list are of the same image. */
+__device__ __forceinline__ bool nlist_i_same_shift(const nlist &list, int to, int64_t entry,
+                                                   int64_t old)
+{
+    const int32_t *const had = list.rows[1 - to].shift, *const shifts = list.rows[to].shift;
+    return !had || !shifts || nlist_i_same_image(had + 3 * old, shifts + 3 * entry);
+}
+
+/* True if the guess is right. there, owner: the partner and the row of the old entry. */
+__device__ __forceinline__ bool nlist_i_is_right(const nlist &list, const nlist_i_job &job, int to,
+                                                 const nlist_i_guess &guess, int32_t there,
+                                                 int32_t owner)
+{
+    if (guess.at < 0 || there < 0 || owner != guess.was) return false;
+    if ((job.new_of && !list.keys ? job.new_of[there] : there) != guess.id) return false;
+    return nlist_i_same_shift(list, to, guess.entry, guess.at);
+}
+
+/* Entries that one thread guesses; and so many wrong ones in a warp are searched later. */
+#ifdef CUDA_EMU
+constexpr int nlist_i_guesses = 4, nlist_i_few = 2;
+#else
+constexpr int nlist_i_guesses = 4, nlist_i_few = 16;
+#endif
+
+/* Rows whose chains are in no order: those that are wrong walk the old chain, all at a time, for
+   some steps. */
+__device__ __forceinline__ void nlist_i_walk_chains(const nlist &list, const nlist_i_job &job,
+                                                    int to,
+                                                    nlist_i_guess (&guess)[nlist_i_guesses],
+                                                    bool (&right)[nlist_i_guesses])
+{
+    const nlist_rows &old_rows = list.rows[1 - to];
+    int64_t const slots = (int64_t)old_rows.n * old_rows.width;
+    int32_t at[nlist_i_guesses];
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++)
+        at[u] = !right[u] && guess[u].was >= 0 && old_rows.head ? old_rows.head[guess[u].was] : -1;
+    for (int step = 0; step < 4; step++) {
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++) {
+            if (at[u] < 0) continue;
+            int32_t const next = old_rows.link[at[u]], id = nlist_i_named(job, old_rows, at[u]);
+            if (id == guess[u].id && nlist_i_same_shift(list, to, guess[u].entry, slots + at[u])) {
+                guess[u].at = slots + at[u];
+                right[u] = true;
+            }
+            at[u] = right[u] ? -1 : next;
+        }
+    }
+}
+
+/* Copies the bytes of those whose guess is right, and returns the others: bit u for guess[u]. All
+   loads are on their way at the same time, those of 16 bytes before it is known whether they are
+   the right ones. ids, owners: partners and rows of the old entries from `first` on; owners NULL:
+   known. Chains: entries of the rest; the whole warp calls it. */
+template <bool Chains>
+__device__ __forceinline__ unsigned nlist_i_carry_guessed(
+    const nlist &list, const nlist_i_job &job, int to, nlist_i_guess (&guess)[nlist_i_guesses],
+    const int32_t *ids, const int32_t *owners, int64_t first)
+{
+    const unsigned char *const from = list.rows[1 - to].history;
+    unsigned char *const carried = nlist_i_carried(list.rows[to], job);
+    int32_t const bytes = list.desc.history;
+    int32_t there[nlist_i_guesses], owner[nlist_i_guesses];
+    bool right[nlist_i_guesses];
+    uint4 kept[nlist_i_guesses];
+    unsigned others = 0;
+    int wrong = 0;
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        bool const has = guess[u].at >= 0;
+        there[u] = has ? ids[guess[u].at - first] : -1;
+        owner[u] = has && owners ? owners[guess[u].at - first] : guess[u].was;
+        kept[u] = has && bytes == 16 ? reinterpret_cast<const uint4 *>(from)[guess[u].at] : uint4();
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        right[u] = guess[u].id < 0 ||
+                   nlist_i_is_right(list, job, to, guess[u], there[u], owner[u]);
+        if (Chains) wrong += __popc(__ballot_sync(0xFFFFFFFFu, !right[u]));
+    }
+    if (Chains && wrong > nlist_i_few) {
+        nlist_i_walk_chains(list, job, to, guess, right);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (right[u] && guess[u].id >= 0 && bytes == 16)
+                kept[u] = reinterpret_cast<const uint4 *>(from)[guess[u].at];
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        if (guess[u].id < 0) continue;
+        if (!right[u]) others |= 1u << u;
+        else if (bytes == 16) reinterpret_cast<uint4 *>(carried)[guess[u].entry] = kept[u];
+        else
+            nlist_i_copy_bytes(carried + guess[u].entry * bytes, from + guess[u].at * bytes, bytes);
+    }
+    return others;
+}
+
+/* The old row of new row i, -1 = none. */
+__device__ __forceinline__ int32_t nlist_i_old_row(const nlist_i_job &job,
+                                                   const nlist_rows &old_rows, int32_t i)
+{
+    int32_t const was = nlist_i_was(job, old_rows, i);
+    return was < old_rows.n ? was : -1;
+}
+
+/* The row of a slot. */
+__device__ __forceinline__ int32_t nlist_i_row_of_slot(const nlist_rows &rows, int64_t slot)
+{
+    int const shift = __ffs(rows.width) - 1;
+    return rows.width == 1 << shift ? (int32_t)(slot >> shift) : (int32_t)(slot / rows.width);
+}
+
+/* Slots: a thread takes nlist_i_guesses of them. */
 __global__ void nlist_i_carry_slots_kernel(__grid_constant__ const nlist_device device,
                                            __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
-    int64_t const entry = nlist_i_global_thread();
-    int const shift = __ffs(rows.width) - 1;
-    if (entry >= (int64_t)rows.n * rows.width || !nlist_i_fitted(list, job.facts, to)) return;
-    int32_t const id = rows.slot[entry];
-    if (id < 0) return;
-    int32_t const i = rows.width == 1 << shift ? (int32_t)(entry >> shift)
-                                               : (int32_t)(entry / rows.width);
-    nlist_i_carry_entry(list, job, to, i, entry - (int64_t)i * rows.width, id, entry);
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    int64_t const slots = (int64_t)rows.n * rows.width, thread = nlist_i_global_thread(),
+                  all = nlist_i_all_threads();
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    nlist_i_guess guess[nlist_i_guesses];
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int64_t const entry = thread + u * all;
+        guess[u] = {entry, -1, -1, entry < slots ? rows.slot[entry] : -1};
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        if (guess[u].id < 0) continue;
+        int32_t const i = nlist_i_row_of_slot(rows, guess[u].entry);
+        int64_t const k = guess[u].entry - (int64_t)i * rows.width;
+        guess[u].was = nlist_i_old_row(job, old_rows, i);
+        if (guess[u].was >= 0 && k < old_rows.width)
+            guess[u].at = (int64_t)guess[u].was * old_rows.width + k;
+    }
+    unsigned others =
+        nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.slot, nullptr, 0);
+    for (int64_t entry = thread; others; entry += all, others >>= 1)
+        if (others & 1)
+            (void)nlist_i_miss(misses, nlist_i_row_of_slot(rows, entry), entry);
+    nlist_i_search_misses(list, job, to, misses);
 }
 
-/* A thread per entry of the rest. */
-__global__ void nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
+/* Guesses for entries e, e + all, ... of the rest. Those of a row mostly follow one another: entry
+   head + k was old head + k. own: their rows. */
+__device__ __forceinline__ void nlist_i_guess_rest(const nlist &list, const nlist_i_job &job,
+                                                   int to, int64_t e, int64_t entries, int64_t had,
+                                                   nlist_i_guess (&guess)[nlist_i_guesses],
+                                                   int32_t (&own)[nlist_i_guesses])
 {
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int64_t const slots = (int64_t)rows.n * rows.width,
+                  old_slots = (int64_t)old_rows.n * old_rows.width, all = nlist_i_all_threads();
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int64_t const at = e + u * all;
+        own[u] = at < entries ? rows.own[at] : -1;
+        guess[u] = {slots + at, -1, -1, at < entries ? rows.partner[at] : -1};
+    }
+#pragma unroll
+    for (int u = 0; u < nlist_i_guesses; u++) {
+        int32_t const was = own[u] < 0 ? -1 : nlist_i_old_row(job, old_rows, own[u]),
+                      old_head = was >= 0 && old_rows.head ? old_rows.head[was] : -1;
+        int64_t const at = old_head + (e + u * all - (own[u] < 0 ? 0 : rows.head[own[u]]));
+        guess[u].was = was;
+        if (old_head >= 0 && at >= 0 && at < had) guess[u].at = old_slots + at;
+    }
+}
+
+/* In place: the slots of row i, whose old or new row has a rest. */
+__device__ void nlist_i_carry_long_row(const nlist &list, const nlist_i_job &job, int to, int32_t i)
+{
+    const nlist_rows &rows = list.rows[to];
+    int64_t const begin = (int64_t)i * rows.width;
+    for (int32_t k = 0; k < rows.width && rows.slot[begin + k] >= 0; k++)
+        nlist_i_carry_entry(list, job, to, i, k, rows.slot[begin + k], begin + k);
+}
+
+/* In place: the slots of all such rows, found by the first entry of their rest. */
+__device__ __forceinline__ void nlist_i_carry_long_rows(const nlist &list, const nlist_i_job &job,
+                                                        int to, int64_t entries, int64_t had)
+{
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int64_t const all = nlist_i_all_threads();
+    for (int64_t e = nlist_i_global_thread(); e < entries; e += all)
+        if (rows.head[rows.own[e]] == e) nlist_i_carry_long_row(list, job, to, rows.own[e]);
+    for (int64_t e = nlist_i_global_thread(); e < had; e += all) {
+        int32_t const i = old_rows.own[e];
+        if (old_rows.head[i] == e && rows.head[i] < 0) nlist_i_carry_long_row(list, job, to, i);
+    }
+}
+
+/* Entries of the rest; a block takes nlist_i_guesses times its threads at a time. */
+__global__ void __launch_bounds__(nlist_i_block)
+    nlist_i_carry_rest_kernel(__grid_constant__ const nlist_device device,
+                              __grid_constant__ const nlist_i_job job)
+{
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int64_t const entries = nlist_i_rest_entries(&list, &rows, job.facts),
-                  slots = (int64_t)rows.n * rows.width;
+                  had = job.facts->filled == 0
+                            ? 0
+                            : nlist_i_rest_entries(&list, &old_rows, job.facts),
+                  all = nlist_i_all_threads();
     if (!nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = nlist_i_global_thread(); e < entries; e += nlist_i_all_threads())
-        nlist_i_carry_entry(list, job, to, rows.own[e], rows.width, rows.partner[e], slots + e);
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * nlist_i_block; first < entries;
+         first += nlist_i_guesses * all) {
+        nlist_i_guess guess[nlist_i_guesses];
+        int32_t own[nlist_i_guesses];
+        nlist_i_guess_rest(list, job, to, first + threadIdx.x, entries, had, guess, own);
+        unsigned const others =
+            nlist_i_carry_guessed<true>(list, job, to, guess, old_rows.partner, old_rows.own,
+                                        (int64_t)old_rows.n * old_rows.width);
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++)
+            if (others >> u & 1) (void)nlist_i_miss(misses, own[u], guess[u].entry);
+        __syncthreads();
+        bool const last = first + nlist_i_guesses * all >= entries,
+                   enough = last || misses.count >= nlist_i_block;
+        __syncthreads(); /* all have read it */
+        if (enough) nlist_i_search_misses(list, job, to, misses);
+    }
+    if (job.spare && !job.new_of) nlist_i_carry_long_rows(list, job, to, entries, had);
 }
 
 /* COMPACT: nlist_i_row_lanes threads share a row. */
 __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_device device,
                                              __grid_constant__ const nlist_i_job job)
 {
+    __shared__ nlist_i_misses misses;
     const nlist &list = device.list;
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to];
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
     int64_t const i = nlist_i_global_thread() / nlist_i_row_lanes;
-    if (i >= rows.n || !nlist_i_fitted(list, job.facts, to)) return;
-    for (int64_t e = rows.start[i] + threadIdx.x % nlist_i_row_lanes; e < rows.start[i + 1];
-         e += nlist_i_row_lanes)
-        nlist_i_carry_entry(list, job, to, (int32_t)i, e - rows.start[i], rows.partner[e], e);
+    bool const exists = i < rows.n;
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    if (threadIdx.x == 0) misses.count = 0;
+    __syncthreads();
+    int32_t const was = exists ? nlist_i_old_row(job, old_rows, (int32_t)i) : -1;
+    bool const had = was >= 0 && old_rows.start;
+    int64_t const begin = exists ? rows.start[i] : 0, end = exists ? rows.start[i + 1] : 0,
+                  old_begin = had ? old_rows.start[was] : 0,
+                  old_end = had ? old_rows.start[was + 1] : 0;
+    for (int64_t e = begin + threadIdx.x % nlist_i_row_lanes; e < end;
+         e += nlist_i_guesses * nlist_i_row_lanes) {
+        nlist_i_guess guess[nlist_i_guesses];
+#pragma unroll
+        for (int u = 0; u < nlist_i_guesses; u++) {
+            int64_t const entry = e + u * nlist_i_row_lanes, at = old_begin + (entry - begin);
+            guess[u] = {entry, entry < end && at < old_end ? at : -1, was,
+                        entry < end ? rows.partner[entry] : -1};
+        }
+        unsigned others =
+            nlist_i_carry_guessed<false>(list, job, to, guess, old_rows.partner, nullptr, 0);
+        for (int64_t entry = e; others; entry += nlist_i_row_lanes, others >>= 1)
+            if (others & 1 && !nlist_i_miss(misses, (int32_t)i, entry))
+                nlist_i_carry_found(list, job, to, (int32_t)i, entry);
+    }
+    nlist_i_search_misses(list, job, to, misses);
 }
 
-/* Launches the carry of history: a thread per new entry. */
+/* Fills the table, if there is one. */
+nlist_result nlist_i_fill_table(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    if (!job.table) return NLIST_OK;
+    if (nlist_i_failed(gpu, cudaMemsetAsync(job.table, 0xFF,
+                                            (size_t)job.places * sizeof *job.table, stream)))
+        return NLIST_CUDA_ERROR;
+    return nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block, nlist_i_enter_kernel,
+                          gpu->device, job);
+}
+
+/* Launches the carry of history. Slots whose rows stay in place are not copied (>>in-place). */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_particle_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    int64_t const rows = job.rows;
-    nlist_result result = NLIST_OK;
-    if (desc->layout == NLIST_COMPACT)
+    int64_t const rows = job.rows, slots = rows * desc->width;
+    nlist_result result = nlist_i_fill_table(gpu, job, stream);
+    if (result == NLIST_OK && desc->layout == NLIST_COMPACT)
         return nlist_i_launch(gpu, stream, rows * nlist_i_row_lanes, nlist_i_block,
                               nlist_i_carry_compact_kernel, gpu->device, job);
-    if (nlist_i_has_slots(desc))
-        result = nlist_i_launch(gpu, stream, rows * desc->width, nlist_i_block,
-                                nlist_i_carry_slots_kernel, gpu->device, job);
+    bool const stay = job.spare && !job.new_of;
+    if (result == NLIST_OK && nlist_i_has_slots(desc) && !stay)
+        result = nlist_i_launch(gpu, stream, (slots + nlist_i_guesses - 1) / nlist_i_guesses,
+                                nlist_i_block, nlist_i_carry_slots_kernel, gpu->device, job);
     if (result == NLIST_OK && nlist_i_has_rest(desc))
         result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_block,
                                 nlist_i_carry_rest_kernel, gpu->device, job);
@@ -1537,6 +2591,22 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                           nlist_i_block, nlist_i_carry_rows_kernel, gpu->device, job, carry);
 }
 #endif
+
+/* The states of new entries (desc.contacts): a thread per row. */
+template <class Carry>
+__global__ void nlist_i_carry_states_kernel(__grid_constant__ const nlist_device device,
+                                            __grid_constant__ const nlist_i_job job,
+                                            __grid_constant__ const Carry carry)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    if (!nlist_i_fitted(list, job.facts, to)) return;
+    nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
+        e.all_states[e.entry] = nlist_i_next_state(&list.rows[1 - to], old, job.new_of != nullptr);
+    });
+}
 
 /* As nlist_i_reports. */
 __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t i,
@@ -1554,15 +2624,17 @@ __device__ __forceinline__ void nlist_i_row_events(const nlist &list, const nlis
 {
     if (!ended) {
         nlist_i_match_all(list, job, carry, to, i, [&](const nlist_each &e, int64_t old) {
-            if (nlist_i_reports_pair(list, i, e))
-                event(old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, e.id, e.entry);
+            int const kind = nlist_i_event_of(&list.rows[1 - to], &list.rows[to], old);
+            if (kind >= 0 && nlist_i_reports_pair(list, i, e)) event(kind, e.id, e.entry);
         });
         return;
     }
     nlist_i_matcher matcher = nlist_i_match_row(&list.rows[to], 0, i, nullptr, list.keys);
     nlist_each e = nlist_i_row(&list.rows[1 - to], 0, i);
     while (nlist_next(&e))
-        if (nlist_i_reports_pair(list, i, e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
+        if (nlist_i_reports_pair(list, i, e) &&
+            nlist_i_has_ended(&list.rows[1 - to], &list.rows[to], e.entry,
+                              nlist_i_match(&matcher, e.id, e.shift) >= 0))
             event(NLIST_ENDED, e.id, e.entry);
 }
 
@@ -1633,12 +2705,9 @@ __global__ void nlist_i_reference_kernel(__grid_constant__ const nlist_device de
 }
 
 /* If all has fitted, the new rows become the list. */
-__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
-                                    __grid_constant__ const nlist_i_job job)
+__device__ __forceinline__ void nlist_i_swap(const nlist &list, const nlist_i_job &job)
 {
     nlist_cuda_facts *const facts = job.facts;
-    const nlist &list = device.list;
-    if (nlist_i_skips(list, facts)) return;
     int const to = nlist_i_to(list);
     facts->full = !nlist_i_fitted(list, facts, to);
     if (facts->full) facts->moved++; /* the next build must not be skipped */
@@ -1648,6 +2717,242 @@ __global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
     if (!job.new_of) facts->triangles = list.triangles;
     facts->skin = (double)list.desc.skin;
     facts->filled++;
+}
+
+__global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
+                                    __grid_constant__ const nlist_i_job job)
+{
+    if (!nlist_i_skips(device.list, job.facts)) nlist_i_swap(device.list, job);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>in-place: history that stays where it is
+
+   In HYBRID and STATIC lists slot k of row i is the same entry in both generations, and most rows
+   do not change. So both have one array of history, and a row whose slots hold what they held is
+   not touched: its ids are compared, and that is all. (Kureck, section 5.5, compacts the static
+   entries in place, and appends new ones to the dynamic list.)
+
+       old slots   [ 7  9  4 -1 ]  [ 3  5 -1 -1 ]      the first row is moved within itself:
+       new slots   [ 9  4  8 -1 ]  [ 3  5 -1 -1 ]      all of it is read before any is written
+       history       b  c  0         stays
+
+   Rows with a rest, in the old list or the new, have been carried to the work space before
+   (nlist_i_carry_long_rows), and are copied from there, as all rows are in a remap. One kernel
+   does all this and then swaps, so that a build that fails before it has changed nothing.
+
+   A block takes a tile of rows. Its threads compare the slots, four at a time, and note the rows
+   that changed; then a thread moves one slot of these.
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int nlist_i_tile = 16384, nlist_i_tile_most = 4096, nlist_i_tile_loads = 4,
+              nlist_i_moves = 4, nlist_i_move_slots = nlist_i_moves * nlist_i_block;
+
+/* Rows that changed, by number in the tile; -1 - r: row r comes from the work space. */
+struct nlist_i_changes {
+    int32_t count;
+    int16_t row[nlist_i_tile_most];
+    uint32_t changed[nlist_i_tile_most / 32], spare[nlist_i_tile_most / 32]; /* a bit per row */
+};
+
+/* The old and the new slots of a tile. */
+struct nlist_i_tile_rows {
+    const nlist_rows &rows, &old_rows;
+    bool none;          /* there is no old list */
+    int64_t first;      /* row */
+    int32_t count;      /* rows */
+
+    /* Notes what some slots of one row say, those from slot `at` of the tile on. */
+    template <int Slots>
+    __device__ void note(nlist_i_changes &changes, int32_t at, const int32_t (&now)[Slots],
+                         const int32_t (&had)[Slots]) const
+    {
+        bool same = true;
+#pragma unroll
+        for (int k = 0; k < Slots; k++) same = same && now[k] == had[k];
+        int32_t const r = at / rows.width;
+        bool const last = (at + Slots) % rows.width == 0;
+        bool const has = last && rows.head && now[Slots - 1] >= 0 && rows.head[first + r] >= 0,
+                   had_one = last && rows.head && had[Slots - 1] >= 0 &&
+                             old_rows.head[first + r] >= 0,
+                   has_rest = has || had_one;
+        if (!same || has_rest) atomicOr(&changes.changed[r / 32], 1u << r % 32);
+        if (has_rest) atomicOr(&changes.spare[r / 32], 1u << r % 32);
+    }
+    /* Four slots at a time, from slot `begin` of the tile on, with all loads on their way at
+       once. */
+    __device__ void compare_fours(nlist_i_changes &changes, int32_t begin) const
+    {
+        int32_t const slots = count * rows.width;
+        const int32_t *const now = rows.slot + first * rows.width,
+                      *const had = old_rows.slot + first * rows.width;
+        int4 const nothing = {-1, -1, -1, -1};
+        int4 four[nlist_i_tile_loads], was[nlist_i_tile_loads];
+#pragma unroll
+        for (int u = 0; u < nlist_i_tile_loads; u++) {
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            four[u] = was[u] = nothing;
+            if (at < slots) four[u] = *reinterpret_cast<const int4 *>(now + at);
+            if (at < slots && !none) was[u] = *reinterpret_cast<const int4 *>(had + at);
+        }
+#pragma unroll
+        for (int u = 0; u < nlist_i_tile_loads; u++) {
+            int32_t const at = begin + 4 * ((int32_t)threadIdx.x + u * nlist_i_block);
+            int32_t const a[4] = {four[u].x, four[u].y, four[u].z, four[u].w},
+                          b[4] = {was[u].x, was[u].y, was[u].z, was[u].w};
+            if (at < slots) note<4>(changes, at, a, b);
+        }
+    }
+    __device__ void compare(nlist_i_changes &changes) const
+    {
+        int32_t const slots = count * rows.width;
+        if (rows.width % 4 == 0) {
+            for (int32_t at = 0; at < slots; at += 4 * nlist_i_tile_loads * nlist_i_block)
+                compare_fours(changes, at);
+            return;
+        }
+        for (int32_t at = (int32_t)threadIdx.x; at < slots; at += nlist_i_block) {
+            int64_t const entry = first * rows.width + at;
+            int32_t const a[1] = {rows.slot[entry]}, b[1] = {none ? -1 : old_rows.slot[entry]};
+            note<1>(changes, at, a, b);
+        }
+    }
+    /* Where the partner in slot k of a row was in the old row: there, or after it, or before. -1 =
+       nowhere. slot: of the tile, as the result. */
+    __device__ int32_t old_slot(int32_t slot, int32_t k, int32_t id) const
+    {
+        const int32_t *const had = old_rows.slot + (first * rows.width + slot - k);
+        if (none) return -1;
+        for (int32_t at = k; at < rows.width && had[at] >= 0; at++)
+            if (had[at] == id) return slot - k + at;
+        for (int32_t at = 0; at < k && had[at] >= 0; at++)
+            if (had[at] == id) return slot - k + at;
+        return -1;
+    }
+};
+
+/* Finds the rows of a tile that changed. all: take every row, from the work space. */
+__device__ __forceinline__ void nlist_i_find_changes(const nlist_i_tile_rows &tile, bool all,
+                                                     nlist_i_changes &changes)
+{
+    int32_t const thread = (int32_t)threadIdx.x;
+    for (int32_t k = thread; k < nlist_i_tile_most / 32; k += nlist_i_block)
+        changes.changed[k] = changes.spare[k] = all ? ~0u : 0;
+    if (thread == 0) changes.count = 0;
+    __syncthreads();
+    if (!all) tile.compare(changes);
+    __syncthreads();
+    for (int32_t r = thread; r < tile.count; r += nlist_i_block) {
+        if (!(changes.changed[r / 32] >> r % 32 & 1)) continue;
+        bool const spare = changes.spare[r / 32] >> r % 32 & 1;
+        changes.row[atomicAdd(&changes.count, 1)] = (int16_t)(spare ? -1 - r : r);
+    }
+    __syncthreads();
+}
+
+/* Moves the slots of as many rows as fit, from number `begin` of the changes on: all are read, then
+   all are written, word by word of the entries. */
+template <class Word>
+__device__ __forceinline__ void nlist_i_move_rows(const nlist_i_tile_rows &tile,
+                                                  const nlist_i_changes &changes, int32_t begin,
+                                                  int32_t bytes, const unsigned char *spare)
+{
+    int32_t const width = tile.rows.width, left = changes.count - begin;
+    int32_t const slots = width * (int32_t)nlist_i_least(left, nlist_i_move_slots / width);
+    unsigned char *const history = tile.rows.history + tile.first * width * bytes;
+    const unsigned char *const apart = spare + tile.first * width * bytes;
+    int32_t to[nlist_i_moves], from[nlist_i_moves]; /* slots of the tile; -1: none */
+    unsigned moved = 0;                             /* bits: from the work space */
+#pragma unroll
+    for (int u = 0; u < nlist_i_moves; u++) {
+        int32_t const at = (int32_t)threadIdx.x + u * nlist_i_block;
+        to[u] = from[u] = -1;
+        if (at >= slots) continue;
+        int32_t const r = changes.row[begin + at / width], k = at % width,
+                      slot = (r < 0 ? -1 - r : r) * width + k,
+                      id = tile.rows.slot[tile.first * width + slot];
+        int32_t const old = id < 0 || r < 0 ? -1 : tile.old_slot(slot, k, id);
+        if (id < 0 || old == slot) continue;
+        to[u] = slot;
+        from[u] = r < 0 ? slot : old;
+        if (r < 0) moved |= 1u << u;
+    }
+    for (int32_t b = 0; b < bytes; b += (int32_t)sizeof(Word)) {
+        Word word[nlist_i_moves];
+#pragma unroll
+        for (int u = 0; u < nlist_i_moves; u++) {
+            const unsigned char *const at = (moved >> u & 1 ? apart : history) +
+                                            (int64_t)from[u] * bytes + b;
+            word[u] = from[u] >= 0 ? *reinterpret_cast<const Word *>(at) : Word();
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < nlist_i_moves; u++)
+            if (to[u] >= 0)
+                *reinterpret_cast<Word *>(history + (int64_t)to[u] * bytes + b) = word[u];
+    }
+}
+
+/* The slots of a tile, and the block's share of the rest, which is in the work space. */
+template <class Word>
+__device__ __forceinline__ void nlist_i_move_tile(const nlist_i_tile_rows &tile,
+                                                  const nlist_i_changes &changes, int64_t entries,
+                                                  int32_t bytes, const unsigned char *spare)
+{
+    int64_t const words = bytes / (int64_t)sizeof(Word),
+                  first = (int64_t)tile.rows.n * tile.rows.width * words;
+    for (int64_t k = nlist_i_global_thread(); k < entries * words; k += nlist_i_all_threads())
+        reinterpret_cast<Word *>(tile.rows.history)[first + k] =
+            reinterpret_cast<const Word *>(spare)[first + k];
+    for (int32_t begin = 0; begin < changes.count; begin += nlist_i_move_slots / tile.rows.width)
+        nlist_i_move_rows<Word>(tile, changes, begin, bytes, spare);
+}
+
+/* Rows of a tile. */
+__host__ __device__ __forceinline__ int32_t nlist_i_tile_height(int32_t width)
+{
+    return nlist_i_tile / width < nlist_i_tile_most ? nlist_i_tile / width : nlist_i_tile_most;
+}
+
+/* A block per tile moves what changed; the last block swaps. */
+__global__ void __launch_bounds__(nlist_i_block, 4)
+    nlist_i_settle_kernel(__grid_constant__ const nlist_device device,
+                          __grid_constant__ const nlist_i_job job)
+{
+    __shared__ nlist_i_changes changes;
+    const nlist &list = device.list;
+    if (nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to];
+    int32_t const bytes = list.desc.history, height = nlist_i_tile_height(rows.width);
+    int64_t const first = (int64_t)blockIdx.x * height;
+    if (nlist_i_fitted(list, job.facts, to)) {
+        nlist_i_tile_rows const tile = {rows, list.rows[1 - to], job.facts->filled == 0, first,
+                                        (int32_t)nlist_i_least(height, rows.n - first)};
+        int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, job.facts) : 0;
+        nlist_i_find_changes(tile, job.new_of != nullptr, changes);
+        if (bytes % 16 == 0) nlist_i_move_tile<uint4>(tile, changes, entries, bytes, job.spare);
+        else if (bytes % 4 == 0)
+            nlist_i_move_tile<uint32_t>(tile, changes, entries, bytes, job.spare);
+        else nlist_i_move_tile<unsigned char>(tile, changes, entries, bytes, job.spare);
+    }
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    __threadfence();
+    if (atomicAdd(&job.facts->blocks_done, 1) + 1 < (int32_t)gridDim.x) return;
+    __threadfence();
+    job.facts->blocks_done = 0;
+    nlist_i_swap(list, job);
+}
+
+/* Launches the end of a build. */
+nlist_result nlist_i_settle(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    if (!job.spare) return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
+    int64_t const height = nlist_i_tile_height(gpu->device.list.rows[0].width),
+                  tiles = job.rows > 0 ? (job.rows + height - 1) / height : 1;
+    return nlist_i_launch(gpu, stream, tiles * nlist_i_block, nlist_i_block, nlist_i_settle_kernel,
+                          gpu->device, job);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1677,6 +2982,36 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
                                   offsets);
     return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_search_kernel<Source>,
                           gpu->device, job, source, offsets);
+}
+
+/* True if a half list is found by half of a search. Rows then come in any order. */
+[[maybe_unused]] bool nlist_i_finds_half(const nlist_cuda *gpu)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return desc->half && !desc->deterministic && gpu->search != NLIST_I_BY_ROW;
+}
+
+/* Half lists by half of a search, with the kernels of one source (>>shared). COMPACT: lengths are
+   counted, and rows filled; others: share. */
+template <class Count, class Fill, class Share>
+nlist_result nlist_i_find_half(nlist_cuda *gpu, const nlist_i_job &job, Count count, Fill fill,
+                               Share share, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    bool const compact = desc->layout == NLIST_COMPACT;
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS);
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)job.rows * desc->width : 0,
+                  opened = (int64_t)job.rows + 1 > slots / 4 + 1 ? (int64_t)job.rows + 1
+                                                                 : slots / 4 + 1;
+    nlist_result result = nlist_i_launch(gpu, stream, opened, nlist_i_block, nlist_i_open_kernel,
+                                         gpu->device, job, lengths);
+    if (result == NLIST_OK && compact) result = count(lengths);
+    if (result == NLIST_OK && compact) result = nlist_i_scan(gpu, job.rows, false, stream);
+    int64_t *const offsets = compact ? nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS) : nullptr;
+    if (result == NLIST_OK) result = compact ? fill(lengths, offsets) : share();
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, (int64_t)job.rows + 1, nlist_i_block, nlist_i_close_kernel,
+                          gpu->device, job, (const int64_t *)offsets);
 }
 
 /* Count, scan and write, for events of new rows and then of old ones. */
@@ -1716,10 +3051,12 @@ nlist_result nlist_i_finish_build(nlist_cuda *gpu, const nlist_i_job &job, const
                                 gpu->device, job, (nlist_real)NAN);
     if (result == NLIST_OK && list->desc.history > 0)
         result = nlist_i_carry_history(gpu, job, carry, stream);
+    if (result == NLIST_OK && nlist_i_has_states(&list->desc))
+        result = nlist_i_launch(gpu, stream, job.rows, nlist_i_block,
+                                nlist_i_carry_states_kernel<Carry>, gpu->device, job, carry);
     if (result == NLIST_OK && list->desc.events && !job.new_of)
         result = nlist_i_find_events(gpu, job, carry, stream);
-    if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, 1, 1, nlist_i_swap_kernel, gpu->device, job);
+    return result == NLIST_OK ? nlist_i_settle(gpu, job, stream) : result;
 }
 
 /* Takes the facts, and the second generation where history or events need it. A list that was built
@@ -1746,6 +3083,41 @@ bool nlist_i_is_other(const nlist *list, const nlist &before)
                            !list->desc.half != !before.desc.half);
 }
 
+/* Entries that a table must have room for; 0: there may be no table. */
+int64_t nlist_i_table_entries(const nlist *list)
+{
+    int64_t const a = list->rows[0].capacity, b = list->rows[1].capacity, most = a > b ? a : b;
+    bool const alone = !list->keys && !list->boxed && list->desc.history > 0;
+    return alone && most <= NLIST_I_INT_MAX ? most : 0;
+}
+
+/* True if the last check saw a long row. */
+bool nlist_i_saw_long(const nlist *list)
+{
+    int32_t const a = list->rows[0].width, b = list->rows[1].width;
+    return list->needed_width - (a < b ? a : b) > nlist_i_long;
+}
+
+/* The table for a build: if it pays, and if there is memory for it. */
+void nlist_i_set_table(nlist_cuda *gpu, nlist_i_job *job)
+{
+    int64_t const entries = nlist_i_table_entries(&gpu->device.list);
+    bool const has = entries > 0 && nlist_i_saw_long(&gpu->device.list) &&
+                     gpu->scratch[NLIST_I_TABLE].bytes / 8 >= (size_t)entries;
+    job->table = has ? nlist_i_scratch<int32_t>(gpu, NLIST_I_TABLE) : nullptr;
+    job->places = has ? 2 * entries : 0;
+}
+
+/* Memory for the table in a reserve, or where there are long rows. Builds can do without. */
+void nlist_i_take_table(nlist_cuda *gpu, cudaStream_t stream)
+{
+    const nlist *list = &gpu->device.list;
+    int64_t const entries = nlist_i_table_entries(list);
+    if (entries > 0 && (list->exact || nlist_i_saw_long(list)))
+        (void)nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TABLE], 2 * entries, sizeof(int32_t),
+                                stream);
+}
+
 /* Takes memory, and launches the kernels before the search. */
 nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist &before,
                                  cudaStream_t stream)
@@ -1759,6 +3131,10 @@ nlist_result nlist_i_start_build(nlist_cuda *gpu, nlist_i_job *job, const nlist 
     bool const uids = list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
                       (job->new_of || list->rows[0].uid || list->rows[1].uid);
     result = nlist_i_shape(gpu, job->n, job->rows, uids, stream);
+    job->spare = nlist_i_is_in_place(list)
+                     ? static_cast<unsigned char *>(nlist_i_spare_history(list, 0)->memory)
+                     : nullptr;
+    nlist_i_set_table(gpu, job);
     if (result == NLIST_OK) result = nlist_i_shape_events(gpu, stream);
     int32_t const most = list->rows[0].n > list->rows[1].n ? list->rows[0].n : list->rows[1].n;
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, most, stream);
@@ -2027,6 +3403,43 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
+/* True if half of a search in this grid is faster than a search by row
+   (tests/bench/notes/nlist.md): where the caller says that ids are in the order of cells, so that
+   nearly all pairs of a place are in its own row; and where that row need not keep its order, by
+   which history is found at once. */
+bool nlist_i_half_pays(const nlist_cuda *gpu, const ugrid &grid)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    return gpu->search == NLIST_I_BY_PAIR || (grid.desc.coherent && !nlist_i_keeps_two(desc) &&
+                                              desc->layout != NLIST_DYNAMIC);
+}
+
+/* Pairs in a grid with records, each once. */
+template <ugrid_path Path, bool OnlyDistance>
+nlist_result nlist_i_find_half_in_records(nlist_cuda *gpu, const nlist_i_job &job,
+                                          const ugrid_device &view, cudaStream_t stream)
+{
+    using Source = nlist_i_ugrid_source<Path, OnlyDistance, false, true>;
+    Source const source = {view, nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS)};
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_lengths_kernel<Source>, gpu->device, job, source,
+                                  lengths);
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_compact_kernel<Source>, gpu->device, job, source,
+                                  offsets, lengths);
+        },
+        [&] {
+            return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                                  nlist_i_share_kernel<Source>, gpu->device, job, source);
+        },
+        stream);
+}
+
 /* Finds the rows in a grid with records, by the form of search that fits the list. */
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
@@ -2036,6 +3449,10 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
     bool const has_uids = list->rows[0].uid || list->rows[1].uid,
                only_distance = !has_uids && nlist_i_only_distance(&list->desc, nullptr);
+    if (nlist_i_finds_half(gpu) && nlist_i_half_pays(gpu, view.grid))
+        return only_distance
+                   ? nlist_i_find_half_in_records<Path, true>(gpu, job, view, stream)
+                   : nlist_i_find_half_in_records<Path, false>(gpu, job, view, stream);
     if (!only_distance)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
     if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
@@ -2088,6 +3505,49 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
+namespace {
+
+/* Pairs in a tree, each once. */
+template <lbvh_i_test Test>
+nlist_result nlist_i_find_half_in_tree(nlist_cuda *gpu, const nlist_i_job &job,
+                                       const lbvh_device &tree, cudaStream_t stream)
+{
+    using Source = nlist_i_half_lbvh_source<Test>;
+    Source const source = {{tree}};
+    auto const run = [&](auto to_rows) {
+        return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                              nlist_i_share_pairs_kernel<Source, decltype(to_rows), 8>, gpu->device,
+                              job, source, to_rows);
+    };
+    return nlist_i_find_half(
+        gpu, job,
+        [&](int64_t *lengths) {
+            return run(nlist_i_count_pairs{(unsigned long long *)lengths});
+        },
+        [&](int64_t *lengths, const int64_t *offsets) {
+            return run(nlist_i_fill_pairs{(unsigned long long *)lengths, offsets});
+        },
+        [&] { return run(nlist_i_append_pairs{}); }, stream);
+}
+
+/* Finds the rows in a tree: by how much spheres exceed their boxes, then the search. */
+nlist_result nlist_i_find_in_tree(nlist_cuda *gpu, const nlist_i_job &job, const lbvh_cuda *tree,
+                                  cudaStream_t stream)
+{
+    const lbvh &of = tree->device.tree;
+    nlist_result const measured = nlist_i_launch(gpu, stream, job.n, nlist_i_block,
+                                                 nlist_i_overhang_kernel, gpu->device, job,
+                                                 tree->device);
+    if (measured != NLIST_OK) return measured;
+    if (!nlist_i_finds_half(gpu) || of.mask)
+        return nlist_i_find_rows(gpu, job, nlist_i_lbvh_source{tree->device}, stream);
+    return of.desc.kind == LBVH_POINTS && of.desc.radius == 0
+               ? nlist_i_find_half_in_tree<LBVH_I_POINT_LEAVES>(gpu, job, tree->device, stream)
+               : nlist_i_find_half_in_tree<LBVH_I_BOX>(gpu, job, tree->device, stream);
+}
+
+} /* namespace */
+
 NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
                                              const lbvh_cuda *tree, const nlist_real *d_pos,
                                              size_t stride, int32_t n, struct CUstream_st *stream)
@@ -2101,14 +3561,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
         gpu, job, before,
-        [&](const nlist_i_job &with) {
-            nlist_result const measured = nlist_i_launch(gpu, stream, with.n, nlist_i_block,
-                                                         nlist_i_overhang_kernel, gpu->device, with,
-                                                         tree->device);
-            return measured == NLIST_OK
-                       ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream)
-                       : measured;
-        },
+        [&](const nlist_i_job &with) { return nlist_i_find_in_tree(gpu, with, tree, stream); },
         nlist_i_particle_carry{}, stream);
 }
 
@@ -2401,6 +3854,7 @@ NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *des
     if (result == NLIST_OK) result = nlist_i_cuda_work(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_words(gpu, n, stream);
     if (result == NLIST_OK) result = nlist_i_take_units(gpu, (int64_t)n * values, stream);
+    if (result == NLIST_OK) nlist_i_take_table(gpu, stream);
     list->exact = list->built = 0;
     list->total = list->next_uid = 0;
     gpu->by_radii = gpu->by_index = 0;
@@ -2530,6 +3984,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
     if (result == NLIST_OK) result = nlist_i_fetch_facts(gpu, &facts, stream);
     if (result != NLIST_OK) return result;
     nlist_i_update_host(gpu, facts);
+    nlist_i_take_table(gpu, stream);
     return nlist_i_status(gpu, facts);
 }
 
@@ -2567,7 +4022,8 @@ int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_des
         {to->shift, from->shift, (slots + entries) * 3 * word},
         {to->distance, from->distance, (slots + entries) * sizeof(nlist_real)},
         {to->offset, from->offset, (slots + entries) * 3 * sizeof(nlist_real)},
-        {to->within, from->within, n * word}};
+        {to->within, from->within, n * word},
+        {to->state, from->state, slots + entries}};
     int copies = 0;
     for (const nlist_i_copy &one : all)
         if (one.to && one.from && one.bytes > 0) copy[copies++] = one;

@@ -26,6 +26,11 @@ static __device__ __forceinline__ void *nlist_history(const nlist_device *device
 {
     return nlist_history(&device->list, entry);
 }
+static __device__ __forceinline__ int nlist_touch_entry(const nlist_device *device, int64_t entry,
+                                                        int touching)
+{
+    return nlist_touch_entry(&device->list, entry, touching);
+}
 
 /* begin: checks a sum and provides zeroed units, where how.unit asks for them. end: adds the units
    to d_sums. */
@@ -185,7 +190,11 @@ static __device__ __forceinline__ bool nlist_i_gpu_call(
     if (!nlist_i_exists(list, j)) return false;
     for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
     void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
-    if (!contact(i, j, history, own, other)) return false;
+    bool const adds = contact(i, j, history, own, other);
+    if (list.desc.contacts)
+        nlist_i_touch(rows.state ? rows.state + entry : nullptr,
+                      static_cast<unsigned char *>(history), list.desc.history, adds);
+    if (!adds) return false;
     if (list.desc.half && !list.keys) {
         adder.take(other, t);
         adder.add_atomic(j, t);

@@ -98,12 +98,12 @@ static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device 
 /* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
    way. */
 enum ugrid_path {
-    UGRID_PATH_WALK,    /* entry by entry: LOOSE, with a box */
+    UGRID_PATH_WALK,    /* cell by cell, entry by entry, no axis periodic */
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
     UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
     UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
-    UGRID_PATH_SPECIAL, /* entry by entry, any grid: entries may be tested once more */
+    UGRID_PATH_SPECIAL, /* entry by entry, any grid: by ugrid_next */
     UGRID_PATH_FILTERED_SPECIAL,
     UGRID_PATHS
 };
@@ -114,19 +114,18 @@ UGRID_FN constexpr bool ugrid_i_by_entries(ugrid_path path)
     return path != UGRID_PATH_RANGES && path != UGRID_PATH_STRIPS && path != UGRID_PATH_IMAGES;
 }
 
-/* Has the grid walks that test entries once more (>>walk-special in ugrid.h)? */
-UGRID_FN bool ugrid_i_has_special_walks(const ugrid *grid)
+/* Are the cells near a point three plain loops (ugrid_i_each_near), without images? */
+UGRID_FN bool ugrid_i_goes_cell_by_cell(const ugrid *grid)
 {
-    return ugrid_i_tight(grid) || grid->desc.unbounded ||
-           (ugrid_i_sorted(grid) && grid->rows < grid->n);
+    return !ugrid_i_is_rare(grid) && !ugrid_i_is_periodic(grid) && grid->rows == grid->n;
 }
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
-    bool const special = ugrid_i_has_special_walks(grid);
-    if (ugrid_i_filters(grid)) return special ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
+    if (ugrid_i_filters(grid))
+        return ugrid_i_is_rare(grid) ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
     if (!ugrid_has_ranges(grid) || !grid->record)
-        return special ? UGRID_PATH_SPECIAL : UGRID_PATH_WALK;
+        return ugrid_i_goes_cell_by_cell(grid) ? UGRID_PATH_WALK : UGRID_PATH_SPECIAL;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
     return ugrid_i_is_periodic(grid) ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
 }
@@ -150,7 +149,7 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                                    ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
-    ugrid_sweep const none = {0, 1, 1, 0, 0};
+    ugrid_sweep const none = {0, 1, 0};
     ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
                       y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
                       z = grid.desc.dim == 2 ? none
@@ -187,7 +186,8 @@ __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_rea
 {
     for (int a = 0; a < 3; a++) {
         contact.d[a] = q[a] - p[a];
-        if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
+        if (Path != UGRID_PATH_STRIPS && Path != UGRID_PATH_WALK)
+            contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
     }
     contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
     return contact.d2 <= limit;
@@ -209,6 +209,73 @@ __device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugri
     }
 }
 
+/* f(place, q) for each entry of a cell that counts in a walk with these bits (>>walk-special), in a
+   box without periodic axes. A list's next link is fetched with the position. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_entry(const ugrid &grid, int32_t number, int32_t bits,
+                                                   F f)
+{
+    int const shift = ugrid_i_tight(&grid) ? grid.desc.dim : 0;
+    int32_t const mask = (bits | bits >> 4) & (grid.spans - 1);
+    ugrid_real q[3];
+    if (grid.head && grid.next) {
+        for (int32_t entry = grid.head[number]; entry >= 0;) {
+            int32_t const next = grid.next[entry];
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, entry >> shift, q);
+            if (!(entry & mask)) f(entry >> shift, q);
+            entry = next;
+        }
+    } else if (grid.head) {
+        for (int32_t entry = grid.head[number]; entry >= 0;) {
+            ugrid_record const record = ugrid_i_fetch_record(&grid.record[entry]);
+            f(entry, record.x);
+            entry = record.link;
+        }
+    } else {
+        int32_t const begin = grid.slot ? 0 : grid.start[number],
+                      end = grid.slot ? min(grid.count[number], grid.desc.slots)
+                                      : grid.start[number + 1];
+        for (int32_t k = begin; k < end; k++) {
+            int32_t const entry = grid.slot ? grid.slot[ugrid_i_slot(&grid, number, k)]
+                                  : shift   ? grid.order[k]
+                                            : k;
+            int32_t const place = entry >> shift;
+            ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, ugrid_id(&grid, place), q);
+            if (!(entry & mask)) f(place, q);
+        }
+    }
+}
+
+/* f(place, q) for every candidate around the particle at `place`, in the order of ugrid_next. half:
+   as ugrid_near_half. Three loops instead of an iterator: threads of a warp go to the next cell
+   together. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_near(const ugrid &grid, const ugrid_real *p,
+                                                  int32_t place, ugrid_real radius, bool half, F f)
+{
+    const ugrid_axis *const axis = grid.axis;
+    ugrid_near walk = ugrid_i_near_none(&grid);
+    if (!ugrid_i_is_outside(&grid, p)) walk = ugrid_i_near_at(&grid, p, radius);
+    bool const above = half && (ugrid_i_sorted(&grid) || ugrid_i_tight(&grid));
+    int32_t const own = half && !ugrid_i_tight(&grid) ? ugrid_cell_at(&grid, p) : -1;
+    for (int32_t t = 0; t < walk.z.width; t++) {
+        int32_t const z = ugrid_i_ascending(&axis[2], &walk.z, t);
+        for (int32_t s = 0; s < walk.y.width; s++) {
+            int32_t const y = ugrid_i_ascending(&axis[1], &walk.y, s);
+            for (int32_t r = 0; r < walk.x.width; r++) {
+                int32_t const x = ugrid_i_ascending(&axis[0], &walk.x, r),
+                              number = (z * axis[1].cells + y) * axis[0].cells + x,
+                              least = above || (half && number == own) ? place : -1;
+                if (number < own) continue;
+                ugrid_i_each_entry(grid, number, ugrid_i_visited_bits(&walk, x, y, z),
+                                   [&](int32_t k, const ugrid_real *q) {
+                                       if (k != place && k > least) f(k, q);
+                                   });
+            }
+        }
+    }
+}
+
 /* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once
    over all places. */
 template <ugrid_path Path, class F>
@@ -216,7 +283,6 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
                                                bool half, F f)
 {
     constexpr bool filtered = Path == UGRID_PATH_FILTERED || Path == UGRID_PATH_FILTERED_SPECIAL;
-    constexpr bool special = Path == UGRID_PATH_SPECIAL || Path == UGRID_PATH_FILTERED_SPECIAL;
     ugrid_real p[3], q[3];
     ugrid_contact contact;
     ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
@@ -224,18 +290,23 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     ugrid_point(&grid, place, p);
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
-    if (ugrid_i_by_entries(Path)) {
+    auto const meet = [&](int32_t other, int32_t id, const ugrid_real *q) {
+        if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) return;
+        if (filtered && !ugrid_i_passes(&grid, radius, half, contact.i, id, contact.d2)) return;
+        contact.place_j = other;
+        contact.j = id;
+        f(contact);
+    };
+    if (Path == UGRID_PATH_WALK) {
+        ugrid_i_each_near(grid, p, place, reach, half, [&](int32_t other, const ugrid_real *at) {
+            meet(other, ugrid_id(&grid, other), at);
+        });
+    } else if (ugrid_i_by_entries(Path)) {
         ugrid_near walk =
             half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
-        walk.special = special; /* a constant: one form is compiled, with its registers */
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
-            if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
-            if (filtered && !ugrid_i_passes(&grid, radius, half, contact.i, walk.id, contact.d2))
-                continue;
-            contact.place_j = walk.place;
-            contact.j = walk.id;
-            f(contact);
+            meet(walk.place, walk.id, q);
         }
     } else {
         ugrid_i_each_range<Path>(grid, p, place, radius, half, [&](int32_t begin, int32_t end) {
@@ -257,6 +328,8 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
 {
     if (ugrid_has_ranges(&grid) && grid.record)
         ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
+    else if (ugrid_i_goes_cell_by_cell(&grid))
+        ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
     else ugrid_for_each<UGRID_PATH_SPECIAL>(grid, place, radius, half, f);
 }
 
@@ -2454,6 +2527,17 @@ __device__ ugrid_real ugrid_i_sum_peers(unsigned peers, ugrid_real x)
     return x;
 }
 
+/* Fewer cells than a warp has lanes: then some lanes have the same one, in any order. */
+constexpr int32_t ugrid_i_few_cells = 32;
+
+/* Do lanes with the same cell add up first? Only where many have it: in the order of the cells. In
+   any other order the search for equal cells costs more than the atomics that it saves (Blog). */
+bool ugrid_i_sums_by_warp(const ugrid *grid, int flags)
+{
+    return !(flags & UGRID_PLAIN_ATOMICS) &&
+           (ugrid_i_sorted(grid) || grid->desc.coherent || grid->cell_count < ugrid_i_few_cells);
+}
+
 /* Adds the values of particles to their cells; with `aggregate`, lanes with the same cell are
    reduced first. */
 __global__ void __launch_bounds__(ugrid_i_block)
@@ -2803,14 +2887,13 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
                       fill);
 }
 
-/* f(id) for the neighbours of one query point. Special: as in UGRID_PATH_SPECIAL. */
-template <bool Special, class F>
+/* f(id) for the neighbours of one query point. */
+template <class F>
 __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius,
                                     F f)
 {
     ugrid_near walk = ugrid_near_within(&grid, p, radius);
     ugrid_real at[3], q[3];
-    walk.special = Special;
     ugrid_i_wrap_point(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
@@ -2819,7 +2902,6 @@ __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ug
 }
 
 /* Query points: the counts per row or, once offsets are known, the rows. */
-template <bool Special>
 __global__ void __launch_bounds__(128)
     ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points,
                           size_t stride, int32_t m, ugrid_real radius, int64_t *offsets,
@@ -2830,7 +2912,7 @@ __global__ void __launch_bounds__(128)
     if (q >= m) return;
     ugrid_i_load(points, stride, device.grid.desc.dim, q, p);
     int64_t at = ids ? offsets[q] : 0;
-    ugrid_i_for_each_at<Special>(device.grid, p, radius, [&](int32_t id) {
+    ugrid_i_for_each_at(device.grid, p, radius, [&](int32_t id) {
         if (ids && at < capacity) ids[at] = id;
         at++;
     });
@@ -3214,7 +3296,7 @@ UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d
         return UGRID_CUDA_ERROR;
     return ugrid_i_launch(gpu, stream, grid->n, ugrid_i_block, ugrid_i_sums_kernel, gpu->device,
                           d_values, width, (flags & UGRID_PLACES) != 0,
-                          (flags & UGRID_PLAIN_ATOMICS) == 0, d_sums);
+                          ugrid_i_sums_by_warp(grid, flags), d_sums);
 }
 
 UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
@@ -3275,14 +3357,12 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
     ugrid_device const device = ugrid_i_list_view(gpu);
-    auto const search = ugrid_i_has_special_walks(&device.grid) ? ugrid_i_points_kernel<true>
-                                                                : ugrid_i_points_kernel<false>;
-    result = ugrid_i_launch(gpu, stream, m, 128, search, device, d_points, stride, m, radius,
-                            d_offsets, (int32_t *)nullptr, (int64_t)0);
+    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride,
+                            m, radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, search, device, d_points, stride, m, radius,
-                          d_offsets, d_ids, capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m,
+                          radius, d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */

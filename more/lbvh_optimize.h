@@ -29,6 +29,9 @@
                      Symposium on Interactive Ray Tracing 2008 (>>rotations).
             Kopta:   D. Kopta, T. Ize, J. Spjut, E. Brunvand, A. Davis, A. Kensler, Fast, Effective
                      BVH Updates for Animated Scenes, I3D 2012 (>>rotations).
+            Lauterbach, Garland, Sengupta, Luebke, Manocha, Fast BVH Construction on GPUs,
+                     Eurographics 2009 ([LGS+09] of Kureck, section 7.1: codes and areas in one
+                     tree);
             Garanzha, Pantaleoni, McAllister, Simpler and Faster HLBVH with Work Queues, HPG 2011;
             Karras, Aila, Fast Parallel Construction of High-Quality Bounding Volume Hierarchies,
                      HPG 2013 (>>top).
@@ -398,8 +401,9 @@ LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_resul
 
 /* ------------------------------------------------------------------------------------------------
    >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
-   heuristic: Goldsmith and Salmon 1987; over subtrees of a finished tree: Garanzha, Pantaleoni and
-   McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
+   heuristic: Goldsmith and Salmon 1987; one tree by Morton codes and by areas: Lauterbach and
+   others 2009, whose areas split the small nodes; over subtrees of a finished tree, as here:
+   Garanzha, Pantaleoni and McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
 
    LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
    those of a full SAH build, and its large ones worse. These few are made again from above:

@@ -741,24 +741,6 @@ NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nl
 #if defined(NLIST_I_IMPLEMENTED) && !defined(NLIST_BOXES_IMPLEMENTATION_DONE)
 #define NLIST_BOXES_IMPLEMENTATION_DONE
 
-/* Loops over candidates of boxes are compiled a second time for AVX2, and chosen at run time: with
-   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
-    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
-    !defined(NLIST_PLAIN_LANES) && !defined(NLIST_PLAIN)
-#include <immintrin.h>
-#define NLIST_I_AVX2 __attribute__((target("avx2")))
-#ifdef NLIST_I_HAS_AVX2 /* tests choose */
-#elif defined(__AVX2__)
-#define NLIST_I_HAS_AVX2() 1
-#else
-#define NLIST_I_HAS_AVX2() __builtin_cpu_supports("avx2")
-#endif
-#define NLIST_I_CHOSEN(portable, avx2) (NLIST_I_HAS_AVX2() ? avx2 : portable)
-#else
-#define NLIST_I_CHOSEN(portable, avx2) portable
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -767,16 +749,6 @@ extern "C" {
 #define NLIST_I_RESTRICT __restrict
 #else
 #define NLIST_I_RESTRICT
-#endif
-
-enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
-
-/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
-   vectorise them. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define NLIST_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define NLIST_I_KEEP_LOOP
 #endif
 
 /* Blocks of list.block (nlist.h: >>memory). */

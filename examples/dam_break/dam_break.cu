@@ -35,46 +35,39 @@ __device__ int32_t dam_index_of(const ugrid *grid, const dam_particles *all, int
     return all->reorder ? place : ugrid_id(grid, place);
 }
 
-/* The force on one sphere by the one at `place`, if they touch. */
-__device__ void dam_meet(const dam_model *model, const ugrid *grid, const dam_particles *all,
-                         dam_one *one, const float q[3], int32_t place)
-{
-    float d[3], f[3];
-    float const d2 = dam_between(one->p, q, d);
-    if (d2 >= DAM_DIAMETER * DAM_DIAMETER) return;
-    dam_contact(model, d, d2, one->v,
-                all->moved_vel + 3 * static_cast<size_t>(dam_index_of(grid, all, place)), f);
-    for (int a = 0; a < 3; a++) one->force[a] += f[a];
-}
-
-/* Ranges where the grid has them: records that lie side by side. Else one near particle after
-   another. */
+/* The forces on the sphere of one place. Path: how this kind of grid is searched; each has a kernel
+   of its own. */
+template <ugrid_path Path>
 __global__ void __launch_bounds__(gpu_block)
     dam_forces_kernel(__grid_constant__ const ugrid_device device, dam_model model,
                       dam_particles all)
 {
-    const ugrid *grid = &device.grid;
+    const ugrid &grid = device.grid;
     int32_t const place = gpu_thread();
-    if (place >= grid->n) return;
+    if (place >= grid.n) return;
     dam_one one = {};
-    const float *v = all.moved_vel + 3 * static_cast<size_t>(dam_index_of(grid, &all, place));
-    ugrid_point(grid, place, one.p);
+    const float *v = all.moved_vel + 3 * static_cast<size_t>(dam_index_of(&grid, &all, place));
     for (int a = 0; a < 3; a++) one.v[a] = v[a];
-    ugrid_near near = ugrid_near_place(grid, place, DAM_DIAMETER);
-    if (ugrid_has_ranges(grid)) {
-        while (ugrid_next_range(&near))
-            for (int32_t k = near.begin; k < near.end; k++) {
-                ugrid_record const record = grid->record[k];
-                if (k != place) dam_meet(&model, grid, &all, &one, record.x, k);
-            }
-    } else {
-        while (ugrid_next(&near)) {
-            float q[3];
-            ugrid_point(grid, near.place, q);
-            dam_meet(&model, grid, &all, &one, q, near.place);
-        }
-    }
+    ugrid_for_each<Path>(grid, place, DAM_DIAMETER, false, [&](const ugrid_contact &contact) {
+        size_t const other =
+            static_cast<size_t>(all.reorder ? contact.place_j : contact.j);
+        float f[3];
+        if (contact.d2 >= DAM_DIAMETER * DAM_DIAMETER) return;
+        dam_contact(&model, contact.d, contact.d2, one.v, all.moved_vel + 3 * other, f);
+        for (int a = 0; a < 3; a++) one.force[a] += f[a];
+    });
     for (int a = 0; a < 3; a++) all.force[3 * static_cast<size_t>(place) + a] = one.force[a];
+}
+
+/* The kernel for a grid. */
+auto dam_forces_of(const ugrid *grid)
+{
+    switch (ugrid_path_of(grid)) {
+    case UGRID_PATH_STRIPS: return dam_forces_kernel<UGRID_PATH_STRIPS>;
+    case UGRID_PATH_RANGES: return dam_forces_kernel<UGRID_PATH_RANGES>;
+    case UGRID_PATH_WALK:   return dam_forces_kernel<UGRID_PATH_WALK>;
+    default:                return dam_forces_kernel<UGRID_PATH_SPECIAL>;
+    }
 }
 
 /* The first thread also keeps the worst facts of all steps, for the host to look at once in a
@@ -128,7 +121,8 @@ void dam_gpu_step(dam_gpu *run, bool timed)
     if (timed) run->events.record(DAM_START, run->stream);
     dam_gpu_build(run);
     if (timed) run->events.record(DAM_BUILT, run->stream);
-    gpu_launch(run->stream, run->n, dam_forces_kernel, run->grid.device, run->model, run->all);
+    gpu_launch(run->stream, run->n, dam_forces_of(&run->grid.device.grid), run->grid.device,
+               run->model, run->all);
     if (timed) run->events.record(DAM_PUSHED, run->stream);
     gpu_launch(run->stream, run->n, dam_integrate_kernel, run->grid.device, run->model, run->all,
                run->grid.d_facts, run->d_worst);
@@ -150,6 +144,11 @@ int main(int argc, char **argv)
     dam_engine const engine = {&run, 50, dam_gpu_advance, dam_gpu_fetch, dam_gpu_times};
     dam_run(&own, &model, &engine, &state);
     dam_finish(&own, &model, &engine, &state);
+    if (own.insertion) {
+        double const seconds = dam_gpu_insertion(&run);
+        printf("  slowest step        %11.3f ms   insertion %.4f ms, %.1f million per second\n",
+               1e3 * run.slowest_step, 1e3 * seconds, run.n / seconds / 1e6);
+    }
     bool const agree = !own.check || dam_check(&own, &model, &state, &run);
     dam_gpu_free(&run);
     dam_state_free(&state);

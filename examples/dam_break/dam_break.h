@@ -116,7 +116,7 @@ UGRID_FN void dam_move(const dam_model *model, const float force[3], float p[3],
 
 typedef struct dam_options {
     int32_t n, steps, grid, depth, seed, frames, slots;
-    int32_t half, sheet, vtk, demo, check;    /* flags */
+    int32_t half, sheet, vtk, demo, check, insertion;   /* flags */
     const char *method_name, *walk_name, *read, *write, *out;
     float dt, gravity, spring, dashpot, shear, bounce;
     /* found from the names */
@@ -162,6 +162,8 @@ static void dam_read_options(int argc, char **argv, dam_options *o)
              "a file for ParaView with each frame, or of the end: frame_0000.vtk ..."),
         TEXT("--out", "DIR", &o->out, "where pictures go (default build/demo)"),
         FLAG("--demo", &o->demo, "what `make demo` runs: about 20 seconds, with pictures"),
+        FLAG("--insertion", &o->insertion,
+             "GPU: time the build of the grid from the slowest step of the run"),
         FLAG("--check", &o->check, "print nothing but \"name value\" lines"),
         FLOAT("--dt", "T", &o->dt, tiny, huge, "time step (default 0.5)"),
         FLOAT("--gravity", "G", &o->gravity, -huge, huge, "(default 0.0096)"),

@@ -38,6 +38,9 @@ struct dam_gpu {
     int64_t sampled, steps;
     int32_t *host_id;       /* for dam_gpu_fetch */
     dam_state host;
+    /* --insertion: positions before a sampled step, and before the slowest of them; its seconds */
+    float *before, *slowest;
+    double slowest_step;
 };
 
 dam_particles dam_gpu_particles(size_t n, int32_t reorder)
@@ -79,6 +82,10 @@ dam_gpu dam_gpu_new(const dam_options *o, const dam_model *model, const dam_stat
     run.host_id = static_cast<int32_t *>(zeros(static_cast<size_t>(run.n), sizeof(int32_t)));
     MUST(ugrid, ugrid_cuda_reserve(&run.grid, &run.desc, run.n, run.stream), "memory for the grid");
     dam_gpu_set(&run, start);
+    if (o->insertion) {
+        run.before = gpu_array<float>(3 * static_cast<size_t>(run.n));
+        run.slowest = gpu_array<float>(3 * static_cast<size_t>(run.n));
+    }
     return run;
 }
 
@@ -92,6 +99,10 @@ void dam_gpu_free(dam_gpu *run)
     }
     void *const memory[] = {run->all.pos, run->all.vel, run->all.force, run->all.id, run->d_worst};
     for (void *block : memory) gpu_free(block);
+    if (run->before) {
+        gpu_free(run->before);
+        gpu_free(run->slowest);
+    }
     run->events.destroy();
     gpu_must(cudaStreamDestroy(run->stream), "the stream");
     dam_state_free(&run->host);
@@ -119,18 +130,60 @@ void dam_gpu_inspect(dam_gpu *run)
              static_cast<long>(worst.needed_slots + worst.needed_slots / 2));
 }
 
+/* Copies positions on the GPU. */
+void dam_gpu_copy(dam_gpu *run, float *to, const float *from)
+{
+    gpu_must(cudaMemcpyAsync(to, from, 3 * static_cast<size_t>(run->n) * sizeof(float),
+                             cudaMemcpyDeviceToDevice, run->stream),
+             "copying positions");
+}
+
+/* Was the sampled step the slowest so far? Its positions are kept. */
+void dam_gpu_keep_slowest(dam_gpu *run)
+{
+    double const step = run->events.seconds(DAM_START, DAM_MOVED);
+    if (!run->before || step <= run->slowest_step) return;
+    run->slowest_step = step;
+    dam_gpu_copy(run, run->slowest, run->before);
+}
+
+/* Seconds of a build from the positions of the slowest step (000, Figure 3), the least of some
+   averages of 10. */
+double dam_gpu_insertion(dam_gpu *run)
+{
+    double least = 1e30;
+    cudaGraphExec_t const builds = gpu_capture(run->stream, [run] {
+        for (int k = 0; k < 10; k++)
+            MUST(ugrid,
+                 ugrid_cuda_build(&run->grid, &run->desc, run->slowest, 0, run->n, run->stream),
+                 "building the grid");
+    });
+    for (int k = 0; k < 10; k++) {
+        run->events.record(DAM_BEGIN, run->stream);
+        gpu_must(cudaGraphLaunch(builds, run->stream), "building");
+        run->events.record(DAM_END, run->stream);
+        gpu_wait(run->stream);
+        double const seconds = run->events.seconds(DAM_BEGIN, DAM_END) / 10;
+        least = seconds < least ? seconds : least;
+    }
+    gpu_must(cudaGraphExecDestroy(builds), "the graph");
+    return least;
+}
+
 /* The first of these steps goes kernel by kernel, with an event after each part; the others
    replay the graph. */
 void dam_gpu_advance(void *user, int32_t steps)
 {
     dam_gpu *run = static_cast<dam_gpu *>(user);
     if (!run->graph) run->graph = gpu_capture(run->stream, [run] { dam_gpu_step(run, false); });
+    if (run->before) dam_gpu_copy(run, run->before, run->all.pos);
     run->events.record(DAM_BEGIN, run->stream);
     dam_gpu_step(run, true);
     for (int32_t k = 1; k < steps; k++)
         gpu_must(cudaGraphLaunch(run->graph, run->stream), "starting a step");
     run->events.record(DAM_END, run->stream);
     dam_gpu_inspect(run);
+    if (steps > 1) dam_gpu_keep_slowest(run);
     run->spent.build += run->events.seconds(DAM_START, DAM_BUILT);
     run->spent.forces += run->events.seconds(DAM_BUILT, DAM_PUSHED);
     run->spent.integration += run->events.seconds(DAM_PUSHED, DAM_MOVED);

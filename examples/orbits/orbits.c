@@ -10,6 +10,8 @@
        centre    a body around a fixed mass                       Kepler's equation
        halo      bodies in a halo of even density: the force      their centre of mass swings as one
                  is -w^2 r, whatever they do to each other        body on a spring would
+       cluster   a binary of large eccentricity among others:     the energy is constant
+                 each body has a time step of its own
 
    How to run it:
 
@@ -23,16 +25,18 @@
 #include "../common/base.h"
 #include "../common/options.h"
 #include "../common/random.h"
-#include "integrate.h"
 
 #define NBODY_REAL double
+#define NBODY_WITH_BLOCKS
 #define NBODY_IMPLEMENTATION
 #include "../../nbody.h"
+#include "integrate.h"
 
-enum { PAIR, FIELD, CENTRE, HALO };
+enum { PAIR, FIELD, CENTRE, HALO, CLUSTER };
 
 static const option_name cases[] = {
-    {"pair", PAIR}, {"field", FIELD}, {"centre", CENTRE}, {"halo", HALO}, {NULL, 0}
+    {"pair", PAIR}, {"field", FIELD}, {"centre", CENTRE}, {"halo", HALO}, {"cluster", CLUSTER},
+    {NULL, 0}
 };
 
 typedef struct orbits {
@@ -158,4 +162,5 @@ static double error_of(const orbits *o, const motion *m)
     return hypot(at[0] - p[0], at[1] - p[1]);
 }
 
+#include "orbits_cluster.h"
 #include "orbits_run.h" /* >>table: each integrator with steps or tolerances that become smaller */

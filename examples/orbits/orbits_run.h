@@ -49,23 +49,25 @@ static orbits orbits_read(int argc, char **argv)
     orbits o;
     option_line table[6];
     memset(&o, 0, sizeof o);
-    o.n = 2;
+    o.n = 0;
     o.seed = 1;
-    o.eccentricity = 0.5;
+    o.eccentricity = -1;
     o.periods = 2;
     {
         option_line const lines[6] = {
-            TEXT("--case", "NAME", &name, "pair (default), field, centre, halo"),
+            TEXT("--case", "NAME", &name, "pair (default), field, centre, halo, cluster"),
             DOUBLE("--eccentricity", "E", &o.eccentricity, 0, 0.99,
-                   "of the ellipse (default 0.5)"),
+                   "of the ellipse (default 0.5; cluster 0.9)"),
             DOUBLE("--periods", "P", &o.periods, 0.01, 1e4, "how long (default 2)"),
-            INT("-n", "N", &o.n, 2, 100000, "bodies in the halo (default 2)"),
+            INT("-n", "N", &o.n, 2, 100000, "bodies in the halo (default 2), the cluster (200)"),
             INT("--seed", "N", &o.seed, 0, INT_MAX, "of bodies in the halo (default 1)"),
             OPTIONS_END};
         memcpy(table, lines, sizeof table);
     }
     options_read(argc, argv, table, NULL, "Time steps beside exact orbits.", "--case field");
     o.which = option_find(cases, "--case", name);
+    if (o.n == 0) o.n = o.which == CLUSTER ? 200 : 2;
+    if (o.eccentricity < 0) o.eccentricity = o.which == CLUSTER ? 0.9 : 0.5;
     return o;
 }
 
@@ -75,10 +77,16 @@ int main(int argc, char **argv)
     int32_t i;
     int integrator;
     if (o.which == CENTRE) o.n = 1;
-    else if (o.which != HALO) o.n = 2;
+    else if (o.which < HALO) o.n = 2;
     o.mass = (double *)zeros((size_t)o.n, sizeof(double));
     for (i = 0; i < o.n; i++) o.mass[i] = o.which == HALO ? 1.0 / o.n : i ? 0.25 : 0.75;
     if (o.which == HALO) o.desc.softening = 0.1;
+    if (o.which == CLUSTER) {
+        cluster_table(&o);
+        nbody_free(&o.sim);
+        free(o.mass);
+        return 0;
+    }
     printf("%-9s %9s %9s %8s %10s %6s\n", "", "steps or", "evalua-", "", "", "");
     printf("%-9s %9s %9s %8s %10s %6s\n", "", "tolerance", "tions", "rejected", "error", "order");
     for (integrator = LEAPFROG; integrator <= ADAPTIVE; integrator++) orbits_lines(&o, integrator);

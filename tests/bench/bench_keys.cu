@@ -5,12 +5,14 @@
        make bench-cuda                                       all of it
        build/cuda/bench_keys --only histogram --csv keys.csv
        build/cuda/bench_keys --small      does it work at all? (also on the emulator)
-       groups: histogram reduce filter buckets
+       groups: histogram image reduce filter buckets
 
    Sources: NVIDIA developer blog, "Voting and Shuffling to Optimize Atomic Operations" (runs,
    match), "Fast Histograms Using Shared Atomics on Maxwell" (shared), "Faster Parallel Reductions
    on Kepler" (warp, block), "Optimized Filtering with Warp-Aggregated Atomics". They describe the
    methods; the code is ours. Values are integers, so every order of adding gives the same sum.
+   Where all lanes add to one address, nvcc itself takes a vote and lets one lane add for all; "one
+   by one" hides from it that the address is the same.
    buckets: lists of keyed elements, the general case of source 000's grids as linked lists. */
 
 #include "tests/bench/bench_gpu.h"
@@ -40,13 +42,25 @@ void launch_blocks(int blocks, void (*kernel)(Parameters...), Arguments... argum
 
 /* ---- histogram: values summed by key --------------------------------------------------------- */
 
-/* key: ascending (as of sorted particles) or without order; `keys` of them, all used. */
-__global__ void keys_kernel(int32_t *key, int64_t n, int32_t keys, int sorted)
+enum key_order { in_order, any_order, skewed, key_orders };
+const char *const key_order_name[] = {"sorted-", "random-", "skewed-"};
+
+/* key, of `keys`: ascending (as of sorted particles), without order, or without order and skewed:
+   with u even in 0 .. 1, keys * u^8, so that half of all elements have the first 0.4 % of the keys
+   and the share of key 0 is keys^(-1/8). */
+__device__ int32_t key_of(int64_t k, int64_t n, int32_t keys, key_order order)
+{
+    uint32_t const any = hash(static_cast<uint32_t>(k));
+    if (order == in_order) return static_cast<int32_t>(k * keys / n);
+    if (order == any_order) return static_cast<int32_t>(any % static_cast<uint32_t>(keys));
+    float const u = static_cast<float>(any >> 8) * 0x1p-24f, u2 = u * u, u4 = u2 * u2;
+    return static_cast<int32_t>(u4 * u4 * static_cast<float>(keys));
+}
+
+__global__ void keys_kernel(int32_t *key, int64_t n, int32_t keys, key_order order)
 {
     int64_t const k = thread_index();
-    if (k >= n) return;
-    uint32_t const any = hash(static_cast<uint32_t>(k));
-    key[k] = static_cast<int32_t>(sorted ? k * keys / n : any % static_cast<uint32_t>(keys));
+    if (k < n) key[k] = key_of(k, n, keys, order);
 }
 
 __device__ int value_of(int64_t k) { return static_cast<int>(k % 7) + 1; }
@@ -117,15 +131,14 @@ const char *const key_method_name[] = {"plain atomics", "runs in a warp", "match
 struct key_case {
     int64_t n;
     int32_t keys;
-    bool sorted;
     device_array<int32_t> key, sum;
     std::vector<int32_t> expected;
 
-    key_case(int64_t elements, int32_t count, bool in_order)
-        : n(elements), keys(count), sorted(in_order), key(static_cast<std::size_t>(elements)),
+    key_case(int64_t elements, int32_t count, key_order order)
+        : n(elements), keys(count), key(static_cast<std::size_t>(elements)),
           sum(static_cast<std::size_t>(count)), expected(static_cast<std::size_t>(count), 0)
     {
-        launch(n, keys_kernel, key.data, n, keys, static_cast<int>(sorted));
+        launch(n, keys_kernel, key.data, n, keys, order);
         std::vector<int32_t> const of = key.download();
         for (int64_t k = 0; k < n; k++)
             expected[static_cast<std::size_t>(of[static_cast<std::size_t>(k)])] +=
@@ -142,11 +155,10 @@ struct key_case {
     }
 };
 
-void histogram_rows(int64_t n, int32_t keys, bool sorted)
+void histogram_rows(int64_t n, int32_t keys, key_order order)
 {
-    key_case c(n, keys, sorted);
-    std::string const workload =
-        std::string(sorted ? "sorted-" : "random-") + std::to_string(keys);
+    key_case c(n, keys, order);
+    std::string const workload = key_order_name[order] + std::to_string(keys);
     double base = 0;
     for (int m = 0; m < key_methods; m++) {
         if (m == shared && keys > most_shared_keys) continue;
@@ -170,9 +182,132 @@ void histogram_rows(int64_t n, int32_t keys, bool sorted)
 void bench_histogram(int64_t n)
 {
     bench_title("histogram: integers summed by key (003)", "plain");
-    for (bool sorted : {true, false})
+    for (int order = 0; order < key_orders; order++)
         for (int32_t keys = 16; keys <= (bench.small ? 16384 : 1 << 22); keys *= 8)
-            histogram_rows(n, keys, sorted);
+            histogram_rows(n, keys, static_cast<key_order>(order));
+}
+
+/* ---- image: 256 bins for each of three colours ----------------------------------------------- */
+
+constexpr int colours = 3, colour_bins = 256, image_bins = colours * colour_bins;
+
+enum image_kind { even_image, bell_image, one_colour, image_kinds };
+const char *const image_name[] = {"even", "bell", "one colour"};
+
+/* Every value as often; the mean of four, so that the middle is frequent; one value for all. */
+__global__ void image_kernel(uchar4 *pixel, int64_t n, image_kind kind)
+{
+    int64_t const k = thread_index();
+    if (k >= n) return;
+    unsigned char c[4] = {200, 100, 50, 0};
+    for (uint32_t a = 0; a < 4 && kind != one_colour; a++) {
+        uint32_t const x = hash(static_cast<uint32_t>(k) * 4 + a);
+        uint32_t const mean = ((x & 255) + (x >> 8 & 255) + (x >> 16 & 255) + (x >> 24)) / 4;
+        c[a] = static_cast<unsigned char>(kind == even_image ? x & 255 : mean);
+    }
+    pixel[k] = uchar4{c[0], c[1], c[2], c[3]};
+}
+
+template <class Count> __device__ void add_pixel(uchar4 p, Count *bins)
+{
+    atomicAdd(&bins[p.x], 1u);
+    atomicAdd(&bins[colour_bins + p.y], 1u);
+    atomicAdd(&bins[2 * colour_bins + p.z], 1u);
+}
+
+__global__ void image_global_kernel(const uchar4 *pixel, int64_t n, unsigned *bins)
+{
+    int64_t const stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+    for (int64_t k = thread_index(); k < n; k += stride) add_pixel(pixel[k], bins);
+}
+
+/* The source's first kernel: a histogram for each block, in shared memory, stored in parts[block].
+   at_once: added to bins[] by atomics instead. */
+template <bool at_once>
+__global__ void image_shared_kernel(const uchar4 *pixel, int64_t n, unsigned *bins)
+{
+    __shared__ unsigned part[image_bins];
+    int64_t const stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+    for (int b = static_cast<int>(threadIdx.x); b < image_bins; b += block_size) part[b] = 0;
+    __syncthreads();
+    for (int64_t k = thread_index(); k < n; k += stride) add_pixel(pixel[k], part);
+    __syncthreads();
+    for (int b = static_cast<int>(threadIdx.x); b < image_bins; b += block_size) {
+        if (at_once) atomicAdd(&bins[b], part[b]);
+        else bins[blockIdx.x * image_bins + static_cast<unsigned>(b)] = part[b];
+    }
+}
+
+/* The source's second kernel: the histograms of all blocks, added up. */
+__global__ void image_total_kernel(const unsigned *parts, int32_t blocks, unsigned *bins)
+{
+    int64_t const b = thread_index();
+    if (b >= image_bins) return;
+    unsigned sum = 0;
+    for (int32_t k = 0; k < blocks; k++) sum += parts[k * image_bins + b];
+    bins[b] = sum;
+}
+
+struct image_case {
+    int64_t n;
+    int blocks;
+    device_array<uchar4> pixel;
+    device_array<unsigned> bins, parts;
+
+    image_case(int64_t pixels, image_kind kind)
+        : n(pixels), blocks(blocks_of_gpu()), pixel(static_cast<std::size_t>(pixels)),
+          bins(image_bins), parts(static_cast<std::size_t>(blocks) * image_bins)
+    {
+        launch(n, image_kernel, pixel.data, n, kind);
+    }
+    void run(int method)
+    {
+        if (method < 2) must(cudaMemsetAsync(bins.data, 0, image_bins * sizeof(unsigned), stream));
+        if (method == 0) launch_blocks(blocks, image_global_kernel, pixel.data, n, bins.data);
+        if (method == 1)
+            launch_blocks(blocks, image_shared_kernel<true>, pixel.data, n, bins.data);
+        if (method < 2) return;
+        launch_blocks(blocks, image_shared_kernel<false>, pixel.data, n, parts.data);
+        launch(image_bins, image_total_kernel, parts.data, blocks, bins.data);
+    }
+    std::vector<unsigned> expected() const
+    {
+        std::vector<unsigned> of(image_bins, 0);
+        for (uchar4 const p : pixel.download()) {
+            of[p.x]++;
+            of[colour_bins + p.y]++;
+            of[2 * colour_bins + p.z]++;
+        }
+        return of;
+    }
+};
+
+void image_rows(int64_t n, image_kind kind)
+{
+    static const char *const name[] = {"plain atomics", "shared memory, one kernel",
+                                       "shared memory, two kernels"};
+    image_case c(n, kind);
+    std::vector<unsigned> const expected = c.expected();
+    double base = 0;
+    for (int m = 0; m < 3; m++) {
+        bench_row_s row = {};
+        row.group = "image";
+        row.workload = image_name[kind];
+        row.method = name[m];
+        row.n = n;
+        row.ms = gpu_ms([&] { c.run(m); });
+        if (m == 0) base = row.ms;
+        row.base_ms = base;
+        row.floor_ms = 4.0 * static_cast<double>(n) / copy_speed;
+        bench_row(&row);
+        bench_check(c.bins.download() == expected, name[m]);
+    }
+}
+
+void bench_image(int64_t n)
+{
+    bench_title("image: 256 bins for each of three colours (003)", "plain");
+    for (int kind = 0; kind < image_kinds; kind++) image_rows(n, static_cast<image_kind>(kind));
 }
 
 /* ---- reduce: the sum of everything ----------------------------------------------------------- */
@@ -181,6 +316,13 @@ __global__ void reduce_plain_kernel(const int32_t *from, int64_t n, unsigned *su
 {
     int64_t const k = thread_index();
     if (k < n) atomicAdd(sum, static_cast<unsigned>(from[k]));
+}
+
+/* As before, but `apart` is 0, which the compiler does not know: an atomic for each element. */
+__global__ void reduce_apart_kernel(const int32_t *from, int64_t n, int32_t apart, unsigned *sum)
+{
+    int64_t const k = thread_index();
+    if (k < n) atomicAdd(sum + apart * lane(), static_cast<unsigned>(from[k]));
 }
 
 __device__ unsigned summand(const int32_t *from, int64_t k, int64_t n)
@@ -202,37 +344,69 @@ __global__ void reduce_warp_kernel(const int32_t *from, int64_t n, unsigned *sum
 }
 
 /* As before shuffles: halves of the block through shared memory. */
-__global__ void reduce_shared_kernel(const int32_t *from, int64_t n, unsigned *sum)
+__device__ unsigned block_sum_shared(unsigned x)
 {
     __shared__ unsigned part[block_size];
-    part[threadIdx.x] = summand(from, thread_index(), n);
+    part[threadIdx.x] = x;
     for (unsigned half = block_size / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }
-    if (threadIdx.x == 0) atomicAdd(sum, part[0]);
+    return part[0]; /* of thread 0 */
 }
 
-/* Each thread adds up many, then shuffles in warps, then in the first warp; one atomic a block. */
-__global__ void reduce_block_kernel(const int32_t *from, int64_t n, unsigned *sum)
+/* Shuffles in warps, then in the first warp. */
+__device__ unsigned block_sum_shuffles(unsigned x)
 {
     __shared__ unsigned part[block_size / 32];
-    unsigned x = 0;
-    for (int64_t k = thread_index(); k < n; k += static_cast<int64_t>(gridDim.x) * blockDim.x)
-        x += summand(from, k, n);
     x = warp_sum(x);
     if (lane() == 0) part[threadIdx.x / 32] = x;
     __syncthreads();
-    if (threadIdx.x >= 32) return;
-    x = warp_sum(lane() < block_size / 32 ? part[lane()] : 0);
-    if (lane() == 0) atomicAdd(sum, x);
+    if (threadIdx.x >= 32) return 0;
+    return warp_sum(lane() < block_size / 32 ? part[lane()] : 0);
+}
+
+/* One atomic a block. Threads read one element each or, where the blocks are fewer, many. */
+template <bool shuffles>
+__global__ void reduce_block_kernel(const int32_t *from, int64_t n, unsigned *sum)
+{
+    unsigned x = 0;
+    for (int64_t k = thread_index(); k < n; k += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        x += summand(from, k, n);
+    x = shuffles ? block_sum_shuffles(x) : block_sum_shared(x);
+    if (threadIdx.x == 0) atomicAdd(sum, x);
+}
+
+enum reduce_method { reduce_plain, reduce_apart, reduce_warps, one_shared, one_shuffles,
+                     many_shared, many_shuffles, reduce_methods };
+const char *const reduce_name[] = {"plain atomics",
+                                   "plain atomics, one by one",
+                                   "shuffles, atomic per warp",
+                                   "shared memory, atomic per block",
+                                   "shuffles, atomic per block",
+                                   "many each, shared memory, atomic per block",
+                                   "many each, shuffles, atomic per block"};
+
+void run_reduce(reduce_method method, const device_array<int32_t> &from, unsigned *sum)
+{
+    int64_t const n = static_cast<int64_t>(from.count);
+    const int32_t *const data = from.data;
+    must(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
+    switch (method) {
+    case reduce_plain: launch(n, reduce_plain_kernel, data, n, sum); break;
+    case reduce_apart: launch(n, reduce_apart_kernel, data, n, 0, sum); break;
+    case reduce_warps: launch(n, reduce_warp_kernel, data, n, sum); break;
+    case one_shared: launch(n, reduce_block_kernel<false>, data, n, sum); break;
+    case one_shuffles: launch(n, reduce_block_kernel<true>, data, n, sum); break;
+    case many_shared:
+        launch_blocks(blocks_of_gpu(), reduce_block_kernel<false>, data, n, sum);
+        break;
+    default: launch_blocks(blocks_of_gpu(), reduce_block_kernel<true>, data, n, sum);
+    }
 }
 
 void bench_reduce(const device_array<int32_t> &from)
 {
-    static const char *const name[] = {"plain atomics", "shuffles, atomic per warp",
-                                       "shared memory, atomic per block",
-                                       "many each, shuffles, atomic per block"};
     int64_t const n = static_cast<int64_t>(from.count);
     device_array<unsigned> sum(1);
     std::string const workload = "sum-" + size_name(n);
@@ -240,24 +414,19 @@ void bench_reduce(const device_array<int32_t> &from)
     double base = 0;
     for (int32_t x : from.download()) expected += static_cast<unsigned>(x);
     bench_title("reduce: the sum of n integers (003)", "plain");
-    for (int m = 0; m < 4; m++) {
+    for (int m = 0; m < reduce_methods; m++) {
+        reduce_method const method = static_cast<reduce_method>(m);
         bench_row_s row = {};
         row.group = "reduce";
         row.workload = workload.c_str();
-        row.method = name[m];
+        row.method = reduce_name[m];
         row.n = n;
-        row.ms = gpu_ms([&] {
-            must(cudaMemsetAsync(sum.data, 0, sizeof *sum.data, stream));
-            if (m == 0) launch(n, reduce_plain_kernel, from.data, n, sum.data);
-            if (m == 1) launch(n, reduce_warp_kernel, from.data, n, sum.data);
-            if (m == 2) launch(n, reduce_shared_kernel, from.data, n, sum.data);
-            if (m == 3) launch_blocks(blocks_of_gpu(), reduce_block_kernel, from.data, n, sum.data);
-        });
+        row.ms = gpu_ms([&] { run_reduce(method, from, sum.data); });
         if (m == 0) base = row.ms;
         row.base_ms = base;
         row.floor_ms = 4.0 * static_cast<double>(n) / copy_speed;
         bench_row(&row);
-        bench_check(sum.download()[0] == expected, name[m]);
+        bench_check(sum.download()[0] == expected, reduce_name[m]);
     }
 }
 
@@ -265,16 +434,25 @@ void bench_reduce(const device_array<int32_t> &from)
 
 __device__ bool passes(int32_t x, int32_t percent) { return x % 100 < percent; }
 
-__global__ void filter_plain_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
-                                    int32_t *count)
+/* apart: used by the next kernel alone. */
+__global__ void filter_plain_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t apart,
+                                    int32_t *to, int32_t *count)
 {
     int64_t const k = thread_index();
     if (k < n && passes(from[k], percent)) to[atomicAdd(count, 1)] = from[k];
 }
 
+/* An atomic for each element that passes: `apart` is 0, which the compiler does not know. */
+__global__ void filter_apart_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t apart,
+                                    int32_t *to, int32_t *count)
+{
+    int64_t const k = thread_index();
+    if (k < n && passes(from[k], percent)) to[atomicAdd(count + apart * lane(), 1)] = from[k];
+}
+
 /* One atomic for a warp: its first lane takes room for all that pass. */
-__global__ void filter_warp_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
-                                   int32_t *count)
+__global__ void filter_warp_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t apart,
+                                   int32_t *to, int32_t *count)
 {
     int64_t const k = thread_index();
     int32_t const x = k < n ? from[k] : 0;
@@ -287,8 +465,8 @@ __global__ void filter_warp_kernel(const int32_t *from, int64_t n, int32_t perce
 }
 
 /* One atomic for a block: ranks by an atomic in shared memory. */
-__global__ void filter_block_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
-                                    int32_t *count)
+__global__ void filter_block_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t apart,
+                                    int32_t *to, int32_t *count)
 {
     __shared__ int32_t passing, first;
     int64_t const k = thread_index();
@@ -306,13 +484,15 @@ __global__ void filter_block_kernel(const int32_t *from, int64_t n, int32_t perc
 void filter_rows(int64_t n, int32_t percent, const device_array<int32_t> &from, int64_t expected,
                  int64_t expected_sum)
 {
-    static const char *const name[] = {"plain atomics", "atomic per warp", "atomic per block"};
-    static void (*const kernel[])(const int32_t *, int64_t, int32_t, int32_t *, int32_t *) = {
-        filter_plain_kernel, filter_warp_kernel, filter_block_kernel};
+    static const char *const name[] = {"plain atomics", "plain atomics, one by one",
+                                       "atomic per warp", "atomic per block"};
+    static void (*const kernel[])(const int32_t *, int64_t, int32_t, int32_t, int32_t *,
+                                  int32_t *) = {filter_plain_kernel, filter_apart_kernel,
+                                                filter_warp_kernel, filter_block_kernel};
     device_array<int32_t> to(from.count), count(1);
     std::string const workload = "keep-" + std::to_string(percent);
     double base = 0;
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < 4; m++) {
         bench_row_s row = {};
         row.group = "filter";
         row.workload = workload.c_str();
@@ -320,7 +500,7 @@ void filter_rows(int64_t n, int32_t percent, const device_array<int32_t> &from, 
         row.n = n;
         row.ms = gpu_ms([&] {
             must(cudaMemsetAsync(count.data, 0, sizeof *count.data, stream));
-            launch(n, kernel[m], from.data, n, percent, to.data, count.data);
+            launch(n, kernel[m], from.data, n, percent, 0, to.data, count.data);
         });
         if (m == 0) base = row.ms;
         row.base_ms = base;
@@ -328,7 +508,7 @@ void filter_rows(int64_t n, int32_t percent, const device_array<int32_t> &from, 
         bench_row(&row);
         must(cudaMemsetAsync(to.data, 0, to.count * sizeof *to.data, stream));
         must(cudaMemsetAsync(count.data, 0, sizeof *count.data, stream));
-        launch(n, kernel[m], from.data, n, percent, to.data, count.data);
+        launch(n, kernel[m], from.data, n, percent, 0, to.data, count.data);
         bench_check(count.download()[0] == expected && sum_of(to) == expected_sum, name[m]);
     }
 }
@@ -536,16 +716,17 @@ void bench_all_buckets()
 
 int main(int argc, char **argv)
 {
-    bench_start(argc, argv, "bench_keys_cuda", "histogram,reduce,filter,buckets");
+    bench_start(argc, argv, "bench_keys_cuda", "histogram,image,reduce,filter,buckets");
     start_gpu();
     print_gpu("bench_keys", 1);
     measure_copy();
     int64_t const n = bench.n ? bench.n : 10000000;
     if (bench_wants("histogram")) bench_histogram(n);
+    if (bench_wants("image")) bench_image(n);
     if (bench_wants("buckets")) bench_all_buckets();
     {
         device_array<int32_t> from(static_cast<std::size_t>(n));
-        launch(n, keys_kernel, from.data, n, 1000000, 0);
+        launch(n, keys_kernel, from.data, n, 1000000, any_order);
         if (bench_wants("reduce")) bench_reduce(from);
         if (bench_wants("filter")) bench_filter(from);
     }

@@ -895,6 +895,62 @@ static void closest_rows(wide_job *w)
     bench_check(other == 0, "wide: the same distances");
 }
 
+/* ---- boxes of 0.2 around the points: the ids of what overlaps each, by both trees ---- */
+
+enum { BOX_HITS = 100000 };
+
+static int64_t box_hits;                /* of the last of the two functions below */
+static int32_t box_ids[BOX_HITS];
+
+static void box_around(const float *p, float box[6])
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        box[a] = p[a] - 0.1f;
+        box[3 + a] = p[a] + 0.1f;
+    }
+}
+
+static void work_boxes_binary(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    float box[6];
+    int32_t k;
+    for (k = 0, box_hits = 0; k < w->count; k++) {
+        lbvh_overlap o;
+        int32_t found = 0;
+        box_around(w->points + 3 * k, box);
+        o = lbvh_overlap_box(&w->binary.j->tree, box);
+        while (lbvh_next(&o)) if (found < BOX_HITS) box_ids[found++] = o.id;
+        box_hits += found;
+    }
+}
+
+static void work_boxes_wide(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    float box[6];
+    int32_t k;
+    for (k = 0, box_hits = 0; k < w->count; k++) {
+        int64_t found;
+        box_around(w->points + 3 * k, box);
+        must(lbvh_wide_overlaps(&w->wide, box, 0, box_ids, BOX_HITS, &found));
+        box_hits += found;
+    }
+}
+
+static void box_rows(wide_job *w)
+{
+    const workload *of = w->binary.j->w;
+    double const base = bench_cpu_ms(work_boxes_binary, w);
+    int64_t const hits = box_hits;
+    show("wide", of, "boxes near it: lbvh_overlap_box", w->count, base, 0, base, NULL);
+    show("wide", of, "boxes near it: lbvh_wide_overlaps", w->count,
+         bench_cpu_ms(work_boxes_wide, w), 0, base, NULL);
+    printf("  %.1f triangles a box\n", (double)hits / w->count);
+    bench_check(hits == box_hits && hits > 0, "wide: as many overlap");
+}
+
 /* The same hits as the walk through the binary tree. */
 static void check_wide(const wide_job *w)
 {
@@ -995,6 +1051,7 @@ static void bench_wide(int32_t n)
     w.distance2 = (float *)bench_alloc((size_t)w.count * sizeof *w.distance2);
     w.closest = (lbvh_closest *)bench_alloc((size_t)w.count * sizeof *w.closest);
     closest_rows(&w);
+    box_rows(&w);
     free(w.points);
     free(w.distance2);
     free(w.closest);

@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists history sums boxes walls; only when named: scaling */
+       groups: lists half history sums boxes walls; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -285,6 +285,307 @@ static void bench_lists(int32_t n)
     w = uniform(n, 30, 1);
     list_rows(&w, 1, 1);
     free_workload(&w);
+}
+
+/* ---- half: half lists beside full ones, and beside what a caller could write ---- */
+
+/* Works that are compared: they take turns, so that a noisy machine disturbs all alike. */
+typedef struct turn { void (*work)(void *); void *job; double ms; } turn;
+
+static void take_turns(turn *turns, int count)
+{
+    enum { ROUNDS = 15 };
+    double samples[4][ROUNDS];
+    int r, k;
+    for (r = -1; r < ROUNDS; r++)
+        for (k = 0; k < count; k++) {
+            double const ms = bench_sample_ms(NULL, turns[k].work, turns[k].job);
+            if (r >= 0) samples[k][r] = ms;
+        }
+    for (k = 0; k < count; k++) turns[k].ms = bench_median(samples[k], ROUNDS);
+}
+
+/* A list by a source that is built already, as the job says. */
+typedef struct half_job {
+    job j;
+    lbvh tree;
+    int by_tree;
+    int32_t *pairs;         /* the caller's own: room for `room` pairs */
+    int64_t room;
+    int32_t *slot, *count;  /* the caller's own rows of `width` slots */
+    int32_t width;
+    int64_t *at;            /* by place: where the next partner of a row goes */
+} half_job;
+
+static void work_half(void *user)
+{
+    half_job *h = (half_job *)user;
+    const float *pos = h->j.w->frame[0];
+    if (h->by_tree) must(nlist_build_lbvh(&h->j.list, &h->j.desc, &h->tree, pos, 0, h->j.w->n));
+    else must(nlist_build_ugrid(&h->j.list, &h->j.desc, &h->j.grid, pos, 0, h->j.w->n));
+}
+
+/* The pairs of the tree, those within the radius, and a list of them. */
+static void work_half_pairs(void *user)
+{
+    half_job *h = (half_job *)user;
+    const float *pos = h->j.w->frame[0];
+    float const limit = h->j.w->radius * h->j.w->radius;
+    nlist_desc desc = h->j.desc;
+    int64_t found = 0, kept = 0, k;
+    (void)lbvh_pairs(&h->tree, h->pairs, h->room, &found);
+    for (k = 0; k < found; k++) {
+        const float *p = pos + 3 * (size_t)h->pairs[2 * k],
+                    *q = pos + 3 * (size_t)h->pairs[2 * k + 1];
+        float const x = q[0] - p[0], y = q[1] - p[1], z = q[2] - p[2];
+        h->pairs[2 * kept] = h->pairs[2 * k];
+        h->pairs[2 * kept + 1] = h->pairs[2 * k + 1];
+        kept += x * x + y * y + z * z <= limit;
+    }
+    desc.radius = 0;
+    must(nlist_build_pairs(&h->j.list, &desc, h->pairs, kept, h->j.w->n));
+}
+
+/* The caller's own rows: what molecular dynamics codes do. */
+static int take_into_slot(void *user, int32_t i, int32_t j)
+{
+    half_job *h = (half_job *)user;
+    if (h->count[i] < h->width) h->slot[(int64_t)i * h->width + h->count[i]] = j;
+    h->count[i]++;
+    return 0;
+}
+
+static int take_lower(void *user, int32_t i, int32_t j)
+{
+    return i < j ? take_into_slot(user, i, j) : take_into_slot(user, j, i);
+}
+
+static void work_half_slots(void *user)
+{
+    half_job *h = (half_job *)user;
+    memset(h->count, 0, (size_t)h->j.w->n * sizeof *h->count);
+    must_grid(ugrid_each_pair(&h->j.grid, h->j.w->radius, h->j.desc.half ? UGRID_HALF : 0,
+                              h->j.desc.half ? take_lower : take_into_slot, h));
+}
+
+/* Each pair tested once: a half search, whose pairs are moved to the rows of the lower ids, by
+   count and scatter. Rows by place; nlist.h would still put them in the order of ids. */
+static void work_half_moved(void *user)
+{
+    half_job *h = (half_job *)user;
+    const int32_t *order = h->j.grid.order;
+    int32_t const n = h->j.w->n;
+    int64_t needed, sum = 0, e;
+    int32_t p;
+    must_grid(ugrid_neighbors(&h->j.grid, h->j.w->radius, UGRID_HALF | UGRID_PLACES, h->j.offsets,
+                              h->j.ids, h->j.capacity, &needed));
+    memset(h->at, 0, (size_t)n * sizeof *h->at);
+    for (p = 0; p < n; p++)
+        for (e = h->j.offsets[p]; e < h->j.offsets[p + 1]; e++)
+            h->at[order[p] < order[h->j.ids[e]] ? p : h->j.ids[e]]++;
+    for (p = 0; p < n; p++) {
+        int64_t const count = h->at[p];
+        h->at[p] = sum;
+        sum += count;
+    }
+    for (p = 0; p < n; p++)
+        for (e = h->j.offsets[p]; e < h->j.offsets[p + 1]; e++) {
+            int32_t const q = h->j.ids[e], lower = order[p] < order[q];
+            h->slot[h->at[lower ? p : q]++] = lower ? order[q] : order[p];
+        }
+}
+
+static half_job new_half(const workload *w, int half, int by_tree, float box)
+{
+    half_job h;
+    int32_t i;
+    int a;
+    memset(&h, 0, sizeof h);
+    h.j = new_job(w);
+    h.j.desc.half = half;
+    h.by_tree = by_tree;
+    if (by_tree) {
+        float *boxes = (float *)bench_alloc(6 * (size_t)w->n * sizeof *boxes);
+        for (i = 0; i < w->n; i++)
+            for (a = 0; a < 3; a++) {
+                boxes[6 * (size_t)i + (size_t)a] = w->frame[0][3 * (size_t)i + (size_t)a] - box;
+                boxes[6 * (size_t)i + 3 + (size_t)a] = w->frame[0][3 * (size_t)i + (size_t)a] + box;
+            }
+        if (lbvh_build(&h.tree, NULL, boxes, 0, w->n) != LBVH_OK) exit(1);
+        free(boxes);
+    } else {
+        work_grid(&h.j);
+    }
+    return h;
+}
+
+static void free_half(half_job *h)
+{
+    lbvh_free(&h->tree);
+    free(h->pairs);
+    free(h->slot);
+    free(h->count);
+    free(h->at);
+    free_job(&h->j);
+}
+
+/* Half and full, by one source. Both must hold the same pairs. */
+static void half_and_full(const workload *w, const char *source, int by_tree, float box)
+{
+    half_job half = new_half(w, 1, by_tree, box), full = new_half(w, 0, by_tree, box);
+    turn turns[2] = {{work_half, &half, 0}, {work_half, &full, 0}};
+    char name[96];
+    take_turns(turns, 2);
+    snprintf(name, sizeof name, "full: %s", source);
+    show("half", w, name, turns[1].ms, bytes_of_list(&full.j, full.j.list.total), turns[1].ms);
+    snprintf(name, sizeof name, "half: %s", source);
+    show("half", w, name, turns[0].ms, bytes_of_list(&half.j, half.j.list.total), turns[1].ms);
+    bench_check(2 * hash_of_list(&half.j.list) == hash_of_list(&full.j.list), name);
+    free_half(&half);
+    free_half(&full);
+}
+
+/* The half list of a tree beside its pairs, filtered, as a list. */
+static void half_by_pairs(const workload *w)
+{
+    half_job list = new_half(w, 1, 1, w->radius / 2), own = new_half(w, 1, 1, w->radius / 2);
+    turn turns[2] = {{work_half, &list, 0}, {work_half_pairs, &own, 0}};
+    if (lbvh_count_pairs(&own.tree, &own.room) != LBVH_OK) exit(1);
+    own.pairs = (int32_t *)bench_alloc(2 * (size_t)own.room * sizeof *own.pairs);
+    take_turns(turns, 2);
+    show("half", w, "half: lbvh_pairs, a filter, nlist_build_pairs", turns[1].ms,
+         bytes_of_list(&own.j, own.j.list.total), turns[1].ms);
+    show("half", w, "half: nlist_build_lbvh, the same tree", turns[0].ms,
+         bytes_of_list(&list.j, list.j.list.total), turns[1].ms);
+    bench_check(hash_of_list(&list.j.list) == hash_of_list(&own.j.list), "pairs of a tree");
+    free_half(&list);
+    free_half(&own);
+}
+
+/* The half list of a grid beside half searches. */
+static void half_by_moving(const workload *w)
+{
+    half_job list = new_half(w, 1, 0, 0), own = new_half(w, 1, 0, 0);
+    turn turns[2] = {{work_half, &list, 0}, {work_half_moved, &own, 0}};
+    must_grid(ugrid_count_pairs(&own.j.grid, w->radius, &own.j.capacity));
+    own.j.offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *own.j.offsets);
+    own.j.ids = (int32_t *)bench_alloc((size_t)own.j.capacity * sizeof *own.j.ids);
+    own.slot = (int32_t *)bench_alloc((size_t)own.j.capacity * sizeof *own.slot);
+    own.at = (int64_t *)bench_alloc((size_t)w->n * sizeof *own.at);
+    take_turns(turns, 2);
+    show("half", w, "half: a half search, pairs moved to rows by place", turns[1].ms,
+         bytes_of_list(&own.j, own.j.capacity), turns[1].ms);
+    show("half", w, "half: nlist_build_ugrid, rows by id", turns[0].ms,
+         bytes_of_list(&list.j, own.j.capacity), turns[1].ms);
+    bench_check_total(list.j.list.total, own.at[w->n - 1], "pairs that were moved");
+    free_half(&list);
+    free_half(&own);
+}
+
+/* STATIC beside the caller's own slots. */
+static void half_by_slots(const workload *w, int half)
+{
+    half_job list = new_half(w, half, 0, 0), own = new_half(w, half, 0, 0);
+    turn turns[2] = {{work_half, &list, 0}, {work_half_slots, &own, 0}};
+    char name[96];
+    int64_t total = 0;
+    int32_t i;
+    own.width = list.j.desc.width = 128;
+    list.j.desc.layout = NLIST_STATIC;
+    own.slot = (int32_t *)bench_alloc((size_t)w->n * 128 * sizeof *own.slot);
+    own.count = (int32_t *)bench_alloc((size_t)w->n * sizeof *own.count);
+    take_turns(turns, 2);
+    for (i = 0; i < w->n; i++) total += own.count[i];
+    snprintf(name, sizeof name, "%s: slot[i][count[i]++] = j", half ? "half" : "full");
+    show("half", w, name, turns[1].ms, bytes_of_list(&list.j, total), turns[1].ms);
+    snprintf(name, sizeof name, "%s: nlist_build_ugrid, STATIC 128", half ? "half" : "full");
+    show("half", w, name, turns[0].ms, bytes_of_list(&list.j, total), turns[1].ms);
+    bench_check_total(list.j.list.total, total, name);
+    free_half(&list);
+    free_half(&own);
+}
+
+/* Radii from 1 to `ratio`, evenly: about 8 neighbours each. Half lists by grid and tree, beside the
+   full list of the grid. */
+static void half_radii(int32_t n, int ratio)
+{
+    workload w = uniform(n, 8, 0);
+    float *radii = (float *)bench_alloc((size_t)n * sizeof *radii);
+    float *spheres = (float *)bench_alloc(4 * (size_t)n * sizeof *spheres);
+    half_job half, full, tree;
+    turn turns[3];
+    lbvh_desc as;
+    char name[96];
+    int32_t i;
+    double mean = (1.0 + ratio) / 2;
+    float const unit = w.radius / 2 / (float)mean;
+    for (i = 0; i < n; i++)
+        radii[i] = unit * (1 + (float)(ratio - 1) * (float)(hash_of_pair(i, i) % 1000) / 999);
+    w.radius = 2 * unit * (float)ratio;         /* of the cells */
+    for (i = 0; i < n; i++) {
+        memcpy(spheres + 4 * (size_t)i, w.frame[0] + 3 * (size_t)i, 3 * sizeof *spheres);
+        spheres[4 * (size_t)i + 3] = radii[i];
+    }
+    half = new_half(&w, 1, 0, 0);
+    full = new_half(&w, 0, 0, 0);
+    half.j.desc.radius = full.j.desc.radius = 0;
+    half.j.desc.radii = full.j.desc.radii = radii;
+    tree = new_half(&w, 1, 0, 0);
+    tree.by_tree = 1;
+    tree.j.desc = half.j.desc;
+    memset(&as, 0, sizeof as);
+    as.kind = LBVH_SPHERES;
+    if (lbvh_build(&tree.tree, &as, spheres, 0, n) != LBVH_OK) exit(1);
+    turns[0].work = turns[1].work = turns[2].work = work_half;
+    turns[0].job = &half;
+    turns[1].job = &full;
+    turns[2].job = &tree;
+    take_turns(turns, 3);
+    snprintf(name, sizeof name, "full: grid, radii 1 to %d", ratio);
+    show("half", &w, name, turns[1].ms, bytes_of_list(&full.j, full.j.list.total), turns[1].ms);
+    snprintf(name, sizeof name, "half: grid, radii 1 to %d", ratio);
+    show("half", &w, name, turns[0].ms, bytes_of_list(&half.j, half.j.list.total), turns[1].ms);
+    bench_check(2 * hash_of_list(&half.j.list) == hash_of_list(&full.j.list), name);
+    snprintf(name, sizeof name, "half: tree of spheres, radii 1 to %d", ratio);
+    show("half", &w, name, turns[2].ms, bytes_of_list(&half.j, half.j.list.total), turns[1].ms);
+    bench_check(hash_of_list(&half.j.list) == hash_of_list(&tree.j.list), name);
+    free_half(&half);
+    free_half(&full);
+    free_half(&tree);
+    free(spheres);
+    free(radii);
+    free_workload(&w);
+}
+
+static void bench_half(void)
+{
+    static int32_t const sizes[] = {500, 20000, 200000};
+    workload w;
+    int k;
+    bench_title("half: lists alone, without the build of their source; 15 neighbours each",
+                "the first row of each two");
+    for (k = 0; k < 3; k++) {
+        w = uniform(sizes[k], 15, 0);
+        half_and_full(&w, "grid", 0, 0);
+        half_and_full(&w, "tree of points", 1, 0);
+        half_and_full(&w, "tree of boxes", 1, w.radius / 2);
+        half_by_pairs(&w);
+        half_by_moving(&w);
+        free_workload(&w);
+    }
+    w = uniform(200000, 15, 1);
+    half_and_full(&w, "grid", 0, 0);
+    half_and_full(&w, "tree of points", 1, 0);
+    free_workload(&w);
+    w = uniform(60000, 60, 0);
+    half_by_slots(&w, 1);
+    half_by_slots(&w, 0);
+    free_workload(&w);
+    for (k = 0; k < 3; k++) {
+        half_radii(sizes[k], 1);
+        half_radii(sizes[k], 5);
+        half_radii(sizes[k], 10);
+    }
 }
 
 /* ---- history: what it costs to keep a number of bytes per contact ---- */
@@ -844,7 +1145,7 @@ static void scaling_rows(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_nlist", "lists,history,sums,boxes,walls,scaling");
+    bench_start(argc, argv, "bench_nlist", "lists,half,history,sums,boxes,walls,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after "
@@ -853,6 +1154,7 @@ int main(int argc, char **argv)
     bench_print_date();
     bench_print_copy();
     if (bench_wants("lists")) bench_lists(n);
+    if (bench_wants("half")) bench_half();
     if (bench_wants("history")) bench_history(n / 4);
     if (bench_wants("sums")) bench_sums(n / 4);
     if (bench_wants("boxes")) bench_boxes();

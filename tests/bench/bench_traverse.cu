@@ -1,5 +1,6 @@
 /* bench_traverse.cu - all pairs of boxes that overlap, through one tree, in the steps of "Thinking
-   Parallel, Part II: Tree Traversal on the GPU" (source 003), and in ours.
+   Parallel, Part II: Tree Traversal on the GPU" (source 003), and in ours; beside them its Part I:
+   sort and sweep.
    SPDX-License-Identifier: MIT OR Unlicense
 
        make bench-cuda                                       all of it
@@ -109,11 +110,11 @@ __device__ counts by_skips(const lbvh &tree, const lbvh_node &own, int32_t place
 }
 
 enum step { recursive, stacked, stacked_in_order, skipping, skipping_later, simultaneous, warps,
-            steps };
+            sweeping, steps };
 const char *const step_name[] = {"recursive, any order",     "stack, any order",
                                  "stack, leaf order",        "skip links, leaf order",
                                  "skip links from the leaf", "simultaneous, in rounds",
-                                 "lbvh_cuda_count_pairs"};
+                                 "lbvh_cuda_count_pairs",  "sort and sweep"};
 
 /* places: the place of each thread's element; NULL: places in order. */
 template <step how>
@@ -204,6 +205,79 @@ __global__ void first_round_kernel(queue q)
     q.count[1] = 0;
 }
 
+/* ---- sort and sweep: no tree; boxes ordered by where they begin along x ---------------------- */
+
+struct sweep {
+    int32_t n;
+    device_array<float> boxes, begin, sorted_begin;     /* boxes: [6 n] as given */
+    device_array<float> sorted;                         /* [6 n] in the order of their begin */
+    device_array<int32_t> id, sorted_id;
+    device_array<char> temp;
+
+    explicit sweep(const std::vector<float> &given)
+        : n(static_cast<int32_t>(given.size() / 6)), boxes(given.size()), begin(given.size() / 6),
+          sorted_begin(given.size() / 6), sorted(given.size()), id(given.size() / 6),
+          sorted_id(given.size() / 6), temp(temp_bytes())
+    {
+        boxes.upload(given.data());
+    }
+    std::size_t temp_bytes()
+    {
+        std::size_t bytes = 0;
+        must(cub::DeviceRadixSort::SortPairs(nullptr, bytes, begin.data, sorted_begin.data, id.data,
+                                             sorted_id.data, n, 0, 32, stream));
+        return bytes;
+    }
+    void sort();
+    void find(int looking, tally *sum);
+};
+
+__global__ void begin_kernel(const float *boxes, int32_t n, float *begin, int32_t *id)
+{
+    int64_t const k = thread_index();
+    if (k >= n) return;
+    begin[k] = boxes[6 * k];
+    id[k] = static_cast<int32_t>(k);
+}
+
+__global__ void sorted_kernel(const float *boxes, int32_t n, const int32_t *id, float *sorted)
+{
+    int64_t const k = thread_index();
+    if (k >= n) return;
+    for (int c = 0; c < 6; c++) sorted[6 * k + c] = boxes[6 * int64_t{id[k]} + c];
+}
+
+/* One thread for each box: those that begin after it, up to where it ends. */
+__global__ void sweep_kernel(const float *sorted, int32_t n, int looking, tally *sum)
+{
+    int64_t const k = thread_index();
+    counts c = {0, 0};
+    if (k < n) {
+        float own[6];
+        for (int a = 0; a < 6; a++) own[a] = sorted[6 * k + a];
+        for (int64_t j = k + 1; j < n && sorted[6 * j] <= own[3]; j++) {
+            const float *const p = sorted + 6 * j;
+            c.looks++;
+            c.pairs += p[1] <= own[4] && own[1] <= p[4] && p[2] <= own[5] && own[2] <= p[5];
+        }
+    }
+    add_tally(c, looking, sum);
+}
+
+void sweep::sort()
+{
+    std::size_t bytes = temp.count;
+    launch(n, begin_kernel, boxes.data, n, begin.data, id.data);
+    must(cub::DeviceRadixSort::SortPairs(temp.data, bytes, begin.data, sorted_begin.data, id.data,
+                                         sorted_id.data, n, 0, 32, stream));
+    launch(n, sorted_kernel, boxes.data, n, sorted_id.data, sorted.data);
+}
+
+void sweep::find(int looking, tally *sum)
+{
+    launch(n, sweep_kernel, sorted.data, n, looking, sum);
+}
+
 /* ---- all steps over one set ------------------------------------------------------------------ */
 
 struct scene {
@@ -213,17 +287,19 @@ struct scene {
     device_array<node_pair> first, second;
     device_array<tally> sum;
     device_array<int64_t> found;
+    sweep along_x;
     int rounds = 0;
 
     explicit scene(const std::vector<float> &boxes)
         : n(static_cast<int32_t>(boxes.size() / 6)), places(boxes.size() / 6), count(2),
-          first(boxes.size() * 6), second(boxes.size() * 6), sum(1), found(1)
+          first(boxes.size() * 6), second(boxes.size() * 6), sum(1), found(1), along_x(boxes)
     {
         device_array<float> data(boxes.size());
         cudaDeviceProp properties;
         lbvh_desc desc = {};
         int device;
         desc.kind = LBVH_BOXES;
+        along_x.sort();
         data.upload(boxes.data());
         must(lbvh_cuda_build(&gpu, &desc, data.data, 0, n, stream));
         must(cudaStreamSynchronize(stream));
@@ -279,6 +355,7 @@ struct scene {
         if (how == skipping_later)
             launch(n, each_kernel<skipping_later>, device, in_order, looking, sum.data);
         if (how == simultaneous) run_simultaneous();
+        if (how == sweeping) along_x.find(looking, sum.data);
         if (how == warps) must(lbvh_cuda_count_pairs(&gpu, found.data, stream));
     }
     int64_t pairs(step how)
@@ -288,14 +365,16 @@ struct scene {
     }
 };
 
-/* Boxes of edge 1.2 where there is one in each unit cube: about 14 overlap with each. */
-std::vector<float> boxes_of(int32_t n)
+/* Boxes of edge 1.2 where there is one in each unit cube: about 14 overlap with each. two_sizes:
+   one in 3600 is ten times as large, as in table 6.13 of source 004. */
+std::vector<float> boxes_of(int32_t n, bool two_sizes)
 {
     std::vector<float> pos(3 * static_cast<std::size_t>(n)), boxes(6 * static_cast<std::size_t>(n));
-    float const half = 0.6f / cbrtf(static_cast<float>(n));
+    float const edge = 0.6f / cbrtf(static_cast<float>(n));
     wl_uniform(n, 1, pos.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); i++)
         for (std::size_t a = 0; a < 3; a++) {
+            float const half = two_sizes && i % 3600 == 0 ? 10 * edge : edge;
             boxes[6 * i + a] = pos[3 * i + a] - half;
             boxes[6 * i + 3 + a] = pos[3 * i + a] + half;
         }
@@ -330,10 +409,10 @@ void lanes_row(scene *s, step how, const std::string &workload)
                 workload.c_str(), step_name[how], static_cast<double>(t.looks) / s->n, 100 * part);
 }
 
-void traverse_rows(int32_t n)
+void traverse_rows(int32_t n, bool two_sizes)
 {
-    std::vector<float> const boxes = boxes_of(n);
-    std::string const workload = "boxes-" + size_name(n);
+    std::vector<float> const boxes = boxes_of(n, two_sizes);
+    std::string const workload = (two_sizes ? "two-sizes-" : "boxes-") + size_name(n);
     scene s(boxes);
     bench_check(s.find_rounds(), "the queue of simultaneous traversal was too short");
     double base = 0;
@@ -353,7 +432,15 @@ void traverse_rows(int32_t n)
         bench_check(s.pairs(how) == expected && expected > 2 * static_cast<int64_t>(n),
                     step_name[k]);
     }
+    bench_row_s sort = {};
+    sort.group = "traverse";
+    sort.workload = workload.c_str();
+    sort.method = "sort and sweep: the sort";
+    sort.n = n;
+    sort.ms = gpu_ms([&] { s.along_x.sort(); });
+    bench_row(&sort);
     for (int k = 0; k < simultaneous; k++) lanes_row(&s, static_cast<step>(k), workload);
+    lanes_row(&s, sweeping, workload);
 }
 
 } // namespace
@@ -367,7 +454,7 @@ int main(int argc, char **argv)
     bench_title("traverse: all pairs of overlapping boxes, tree built (003)", "recursive");
     for (int32_t n : bench.n ? std::vector<int32_t>{bench.n}
                              : std::vector<int32_t>{12000, 100000, 1000000})
-        traverse_rows(n);
+        for (bool two_sizes : {false, true}) traverse_rows(n, two_sizes);
     stop_gpu();
     return bench_end();
 }

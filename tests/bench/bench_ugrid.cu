@@ -4,8 +4,8 @@
 
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
-       groups: ceilings build count csr insert walks sums; only when named: sweep messages scaling
-       largest */
+       groups: ceilings build count csr insert walks sums; only when named: sweep beyond
+       periods messages scaling largest */
 
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
@@ -673,8 +673,9 @@ __global__ void __launch_bounds__(block_size)
     counts[place] = count;
 }
 
-constexpr int columns = 6, competitors = 4;
-const int neighborhoods[columns] = {10, 20, 46, 100, 200, 300};
+constexpr int competitors = 4;
+using neighborhood_list = std::vector<int>;
+const neighborhood_list neighborhoods = {10, 20, 46, 100, 200, 300};
 
 enum walk_loop { by_range, by_next, ready_made };
 
@@ -746,36 +747,38 @@ double walk_cell(const walk_set &set, int neighbors, const walk_line &line, int6
     return row.ms;
 }
 
-void best_lines(double const ms[competitors][columns])
+/* ms: [columns] of each of the four. */
+void best_lines(const std::vector<double> ms[competitors])
 {
-    int best[columns];
-    for (int k = 0; k < columns; k++) {
-        best[k] = 0;
+    std::vector<int> best;
+    for (std::size_t k = 0; k < ms[0].size(); k++) {
+        best.push_back(0);
         for (int l = 1; l < competitors; l++) if (ms[l][k] < ms[best[k]][k]) best[k] = l;
     }
     bench_line("best of these four");
-    for (int k = 0; k < columns; k++)
-        std::printf(" %9.*s", static_cast<int>(std::strcspn(walk_lines[best[k]].name, ",")),
-                    walk_lines[best[k]].name);
+    for (int b : best)
+        std::printf(" %9.*s", static_cast<int>(std::strcspn(walk_lines[b].name, ",")),
+                    walk_lines[b].name);
     bench_line("  times faster than CELLS");
-    for (int k = 0; k < columns; k++) bench_number(ms[0][k] / ms[best[k]][k], 9);
+    for (std::size_t k = 0; k < best.size(); k++) bench_number(ms[0][k] / ms[best[k]][k], 9);
 }
 
 /* `lines` of the walks, the first four of which are compared. */
-void walk_table(const walk_set &set, int lines, const char *how)
+void walk_table(const walk_set &set, int lines, const char *how,
+                const neighborhood_list &near = neighborhoods)
 {
-    int64_t totals[columns] = {-1, -1, -1, -1, -1, -1};
-    double ms[competitors][columns] = {};
+    std::vector<int64_t> totals(near.size(), -1);
+    std::vector<double> ms[competitors];
     std::string const title = std::string(set.group) + ": ms to visit the neighbours of each of " +
                               size_name(set.n) + how + " particles in " + std::to_string(set.dim) +
                               "D (001)";
     bench_matrix(title.c_str(), "neighbours within the radius");
-    for (int k : neighborhoods) std::printf(" %9d", k);
+    for (int k : near) std::printf(" %9d", k);
     for (int l = 0; l < lines; l++) {
         bench_line(walk_lines[l].name);
-        for (int k = 0; k < columns; k++) {
-            double const cell = walk_cell(set, neighborhoods[k], walk_lines[l], totals[k]);
-            if (l < competitors) ms[l][k] = cell;
+        for (std::size_t k = 0; k < near.size(); k++) {
+            double const cell = walk_cell(set, near[k], walk_lines[l], totals[k]);
+            if (l < competitors) ms[l].push_back(cell);
         }
         if (l + 1 == competitors) best_lines(ms);
     }
@@ -839,52 +842,108 @@ void bench_sweep()
         }
 }
 
-/* ---- messages: bytes that are read of each neighbour, through the read-only path (the texture
-   reads of the sources) or not; more than 300 neighbours ---- */
+/* ---- beyond: more than 300 neighbours, as far as the source's plots go and further ----------- */
 
-template <bool read_only> __device__ float4 message_at(const float4 *from)
+void bench_beyond()
 {
-    if (read_only) return __ldg(from);
-    return *from;
+    int32_t const n = bench.n ? bench.n : bench.small ? 2000 : 100000;
+    neighborhood_list const near = {300, 400, 500, 600, 800, 1000};
+    for (int dim : {2, 3}) {
+        walk_table(lattice_set("beyond", dim == 2 ? "2D-even-" : "3D-even-", dim, n), competitors,
+                   " evenly spread", near);
+        walk_table(random_set("beyond", dim == 2 ? "2D-random-" : "3D-random-", dim, n),
+                   competitors, " randomly spread", near);
+    }
 }
+
+/* ---- periods: 46 neighbours, and so many numbers of agents that the source's periods could
+   show: a GPU takes its blocks in waves ---- */
+
+void bench_periods()
+{
+    int32_t const step = bench.small ? 1000 : 20000, most = bench.small ? 2000 : 1000000;
+    for (int dim : {2, 3})
+        for (int32_t n = step; n <= most; n += step)
+            walk_table(random_set("periods", dim == 2 ? "2D-random-" : "3D-random-", dim, n),
+                       competitors, " randomly spread", {46});
+}
+
+/* ---- messages: bytes that are read of each neighbour, by plain loads, through the read-only path,
+   or by texture objects (as 000 reads its packed lists); more than 300 neighbours ---- */
+
+enum read_path { by_load, by_read_only, by_texture, read_paths };
+const char *const path_name[] = {"", ", read-only path", ", texture"};
+
+/* The same memory as a pointer and, where textures read it, as a texture. */
+struct message_source {
+    const float4 *data;
+    cudaTextureObject_t texture;
+};
+
+template <read_path path> __device__ float4 message_at(const message_source &from, int64_t k)
+{
+    if (path == by_texture) return tex1Dfetch<float4>(from.texture, static_cast<int>(k));
+    return path == by_read_only ? __ldg(from.data + k) : from.data[k];
+}
+
+/* Elements of 16 bytes on the device as a texture; made only for that path. */
+struct bound_messages {
+    message_source source;
+
+    bound_messages(const void *data, int64_t count, read_path path)
+        : source{static_cast<const float4 *>(data), 0}
+    {
+        if (path != by_texture) return;
+        cudaResourceDesc resource = {};
+        cudaTextureDesc how = {};
+        resource.resType = cudaResourceTypeLinear;
+        resource.res.linear.devPtr = const_cast<void *>(data);
+        resource.res.linear.desc = cudaCreateChannelDesc<float4>();
+        resource.res.linear.sizeInBytes = static_cast<std::size_t>(count) * sizeof(float4);
+        how.readMode = cudaReadModeElementType;
+        must(cudaCreateTextureObject(&source.texture, &resource, &how, nullptr));
+    }
+    bound_messages(const bound_messages &) = delete;
+    bound_messages &operator=(const bound_messages &) = delete;
+    ~bound_messages() { if (source.texture) must(cudaDestroyTextureObject(source.texture)); }
+};
 
 /* As range_kernel; of every neighbour `more` further float4 are read, each with 1 in front. The
    record of a float build is a float4. */
-template <bool read_only>
+template <read_path path>
 __global__ void __launch_bounds__(block_size)
     message_kernel(__grid_constant__ const ugrid_device device, float radius,
-                   const float4 *messages, int32_t more, int32_t *counts)
+                   message_source records, message_source messages, int32_t more, int32_t *counts)
 {
     int64_t const thread = thread_index();
     if (thread >= device.grid.n) return;
     int32_t const place = static_cast<int32_t>(thread);
-    const float4 *const records = reinterpret_cast<const float4 *>(device.grid.record);
     ugrid_near near = ugrid_near_place(&device, place, radius);
     float p[3], sum = 0;
     int32_t count = 0;
     ugrid_point(&device.grid, place, p);
     while (ugrid_next_range(&near))
         for (int32_t k = near.begin; k < near.end; k++) {
-            float4 const at = message_at<read_only>(records + k);
+            float4 const at = message_at<path>(records, k);
             float const q[3] = {at.x, at.y, at.z};
             if (k == place || ugrid_distance2(&device.grid, p, q) > radius * radius) continue;
             count++;
             for (int32_t w = 0; w < more; w++)
-                sum += message_at<read_only>(messages + static_cast<int64_t>(k) * more + w).x;
+                sum += message_at<path>(messages, static_cast<int64_t>(k) * more + w).x;
         }
     counts[place] = count + static_cast<int32_t>(sum);
 }
 
 /* The packed linked lists of 000: position and link in one read of 16 bytes, anywhere in memory.
    The box is 0 .. 1. */
-template <bool read_only>
+template <read_path path>
 __global__ void __launch_bounds__(block_size)
-    list_message_kernel(__grid_constant__ const ugrid_device device, float radius, int32_t *counts)
+    list_message_kernel(__grid_constant__ const ugrid_device device, float radius,
+                        message_source records, int32_t *counts)
 {
     int64_t const thread = thread_index();
     if (thread >= device.grid.n) return;
     int32_t const id = static_cast<int32_t>(thread), cells = device.grid.axis[0].cells;
-    const float4 *const records = reinterpret_cast<const float4 *>(device.grid.record);
     float p[3];
     int32_t at[3], count = -1; /* not itself */
     ugrid_point(&device.grid, id, p);
@@ -894,7 +953,7 @@ __global__ void __launch_bounds__(block_size)
             for (int32_t x = max(at[0] - 1, 0); x <= min(at[0] + 1, cells - 1); x++) {
                 int32_t k = device.grid.head[(z * cells + y) * cells + x];
                 while (k >= 0) {
-                    float4 const one = message_at<read_only>(records + k);
+                    float4 const one = message_at<path>(records, k);
                     float const q[3] = {one.x, one.y, one.z};
                     count += ugrid_distance2(&device.grid, p, q) <= radius * radius;
                     k = __float_as_int(one.w);
@@ -913,7 +972,7 @@ constexpr int message_columns = 4;
 const int message_neighbors[message_columns] = {46, 300, 600, 1000};
 
 /* One cell of the table: a walk, a path, and so many float4 behind the record. */
-void message_cell(const walk_set &set, int neighbors, const walk_line &line, bool read_only,
+void message_cell(const walk_set &set, int neighbors, const walk_line &line, read_path path,
                   int32_t more, int64_t &total)
 {
     float const radius = radius_for(set.dim, set.n, neighbors);
@@ -924,7 +983,7 @@ void message_cell(const walk_set &set, int neighbors, const walk_line &line, boo
     bench_row_s row = {};
     std::string const name = set.kind + std::to_string(neighbors),
                       method = std::string(line.name) + ", " + std::to_string(16 * (1 + more)) +
-                               (read_only ? " bytes, read-only path" : " bytes");
+                               " bytes" + path_name[path];
     desc.dim = set.dim;
     desc.max[0] = desc.max[1] = desc.max[2] = 1;
     desc.cell = radius;
@@ -933,13 +992,18 @@ void message_cell(const walk_set &set, int neighbors, const walk_line &line, boo
     grid.build(desc, set.pos.data, 12, set.n);
     launch(static_cast<int64_t>(messages.count), ones_kernel, messages.data,
            static_cast<int64_t>(messages.count));
+    bound_messages const records(grid.gpu.device.grid.record, set.n, path),
+        further(messages.data, static_cast<int64_t>(messages.count), path);
+    auto const kernel = path == by_load        ? message_kernel<by_load>
+                        : path == by_read_only ? message_kernel<by_read_only>
+                                               : message_kernel<by_texture>;
     row.group = set.group;
     row.workload = name.c_str();
     row.method = method.c_str();
     row.n = set.n;
     row.ms = gpu_ms([&] {
-        launch(set.n, read_only ? message_kernel<true> : message_kernel<false>, grid.gpu.device,
-               radius, messages.data, more, counts.data);
+        launch(set.n, kernel, grid.gpu.device, radius, records.source, further.source, more,
+               counts.data);
     });
     bench_cell(&row, row.ms);
     int64_t const got = sum_of(counts) / (1 + more);
@@ -947,25 +1011,29 @@ void message_cell(const walk_set &set, int neighbors, const walk_line &line, boo
     bench_check_total(got, total, method.c_str());
 }
 
-void list_cell(const walk_set &set, int neighbors, bool read_only, int64_t &total)
+void list_cell(const walk_set &set, int neighbors, read_path path, int64_t &total)
 {
     float const radius = radius_for(set.dim, set.n, neighbors);
     device_array<int32_t> counts(static_cast<std::size_t>(set.n));
     gpu_grid grid;
     ugrid_desc desc = {};
     bench_row_s row = {};
-    std::string const name = set.kind + std::to_string(neighbors);
+    std::string const name = set.kind + std::to_string(neighbors),
+                      method = std::string("LIST_PACKED, 16 bytes") + path_name[path];
     desc.max[0] = desc.max[1] = desc.max[2] = 1;
     desc.cell = radius;
     desc.method = UGRID_LIST_PACKED;
     grid.build(desc, set.pos.data, 12, set.n);
     row.group = set.group;
     row.workload = name.c_str();
-    row.method = read_only ? "LIST_PACKED, 16 bytes, read-only path" : "LIST_PACKED, 16 bytes";
+    row.method = method.c_str();
     row.n = set.n;
+    bound_messages const records(grid.gpu.device.grid.record, set.n, path);
+    auto const kernel = path == by_load        ? list_message_kernel<by_load>
+                        : path == by_read_only ? list_message_kernel<by_read_only>
+                                               : list_message_kernel<by_texture>;
     row.ms = gpu_ms([&] {
-        launch(set.n, read_only ? list_message_kernel<true> : list_message_kernel<false>,
-               grid.gpu.device, radius, counts.data);
+        launch(set.n, kernel, grid.gpu.device, radius, records.source, counts.data);
     });
     bench_cell(&row, row.ms);
     int64_t const got = sum_of(counts);
@@ -981,22 +1049,23 @@ void bench_messages()
     bench_matrix(("messages: ms to read those of the neighbours of each of " + size_name(n) +
                   " particles in 3D (001)").c_str(), "neighbours within the radius");
     for (int k : message_neighbors) std::printf(" %9d", k);
-    for (bool read_only : {false, true}) {
-        bench_line(read_only ? "LIST_PACKED, 16 bytes, read-only" : "LIST_PACKED, 16 bytes");
+    for (int p = 0; p < read_paths; p++) {
+        read_path const path = static_cast<read_path>(p);
+        bench_line((std::string("LIST_PACKED, 16 bytes") + path_name[p]).c_str());
         for (int k = 0; k < message_columns; k++)
-            list_cell(set, message_neighbors[k], read_only, totals[k]);
+            list_cell(set, message_neighbors[k], path, totals[k]);
     }
     for (int32_t more : {0, 1, 3, 7})
         for (int l = 0; l < competitors; l++)
-            for (bool read_only : {false, true}) {
+            for (int p = 0; p < read_paths; p++) {
+                read_path const path = static_cast<read_path>(p);
                 std::string const label = std::string(walk_lines[l].name).substr(
                                               0, std::strcspn(walk_lines[l].name, ",")) +
                                           ", " + std::to_string(16 * (1 + more)) +
-                                          (read_only ? " bytes, read-only" : " bytes");
+                                          " bytes" + path_name[p];
                 bench_line(label.c_str());
                 for (int k = 0; k < message_columns; k++)
-                    message_cell(set, message_neighbors[k], walk_lines[l], read_only, more,
-                                 totals[k]);
+                    message_cell(set, message_neighbors[k], walk_lines[l], path, more, totals[k]);
             }
     std::printf("\n000: packed lists read through textures up to 45 %% faster (GTX 660)\n");
 }
@@ -1177,7 +1246,8 @@ void bench_searches(const std::vector<points> &sets)
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_ugrid_cuda",
-                "ceilings,build,count,csr,insert,walks,sums,sweep,messages,scaling,largest");
+                "ceilings,build,count,csr,insert,walks,sums,sweep,beyond,periods,messages,scaling,"
+                "largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("ugrid.h", ugrid_version());
@@ -1198,6 +1268,8 @@ int main(int argc, char **argv)
         if (bench_wants("sums")) bench_sums(sets);
     }
     if (bench_named("sweep")) bench_sweep();
+    if (bench_named("beyond")) bench_beyond();
+    if (bench_named("periods")) bench_periods();
     if (bench_named("messages")) bench_messages();
     if (bench_named("scaling")) bench_scaling<grid_case>();
     if (bench_named("largest")) bench_largest<grid_case>();

@@ -1,6 +1,7 @@
 /* headers.c - the four implementations, compiled once for all tests that only call them.
    SPDX-License-Identifier: MIT OR Unlicense */
 
+#define UGRID_WITH_TUNE
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_WITH_OPTIMIZE

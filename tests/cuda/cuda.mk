@@ -53,7 +53,7 @@ test-cuda:
 else
 # What `sh run.sh figures` needs: less than all. Serial programs go along.
 FIGURE_PROGRAMS := $(addprefix $(CUDA_DIR)/,bench_ugrid bench_lbvh bench_nlist bench_nbody \
-    bench_keys bench_traverse dam_break drum tablets)
+    bench_keys bench_order bench_traverse dam_break drum tablets)
 figures-programs: $(FIGURE_PROGRAMS) $(BENCHES) build/dam_break
 	@mkdir -p $(CUDA_DIR)/cpu
 	@cp tests/cuda/run.sh $(CUDA_DIR)/

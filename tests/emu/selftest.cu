@@ -481,6 +481,34 @@ void test_streams()
     must(cudaStreamDestroy(b));
 }
 
+/* ---- textures -------------------------------------------------------------------------------- */
+
+__global__ void fetch(cudaTextureObject_t from, int *out)
+{
+    int const i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    out[i] = tex1Dfetch<int>(from, 999 - i);
+}
+
+void test_textures()
+{
+    Device<int> x(1000), out(1000);
+    cudaResourceDesc resource = {};
+    cudaTextureDesc how = {};
+    cudaTextureObject_t texture = 0;
+    must(cudaMemset(x.get(), 0, 4000));
+    must(launch(nullptr, 10, 100, 0, add, x.get(), 1000, 7));
+    must(launch(nullptr, 1, 1, 0, add, x.get(), 1, 5));
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = x.get();
+    resource.res.linear.desc = cudaCreateChannelDesc<int>();
+    resource.res.linear.sizeInBytes = 4000;
+    how.readMode = cudaReadModeElementType;
+    must(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
+    must(launch(nullptr, 10, 100, 0, fetch, texture, out.get()));
+    CHECK(all_are(out, [](int i) { return i == 999 ? 12 : 7; }));
+    must(cudaDestroyTextureObject(texture));
+}
+
 /* Fork and join inside a capture, memory of the graph's own, launched twice. */
 void test_graph()
 {
@@ -607,6 +635,7 @@ int main()
     test_block_algorithms();
     test_shared_of_function();
     test_streams();
+    test_textures();
     test_graph();
     test_errors();
     test_pointers_and_devices();

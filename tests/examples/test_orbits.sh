@@ -53,6 +53,14 @@ bar adaptive 1e-07 5 1e-4 1e-3 "a long ellipse:"
 [ $((6 * $(value adaptive 1e-07 3))) -lt "$(value RK4 3200 3)" ]
 report $? "a long ellipse: adaptive steps need less than a sixth of the forces" "$(seen)"
 
+# Block time steps: a smaller error of the energy than leapfrog with more forces; 64 steps are few.
+run --case cluster -n 60 --periods 0.5
+report $status "a binary in a cluster" "$(seen)"
+bar blocks 0.01 4 0 2e-3 "a binary in a cluster: error of"
+bar leapfrog 512 4 2e-2 1e3 "a binary in a cluster: error of"
+[ "$(value blocks 0.01 3)" -lt "$(value leapfrog 512 3)" ]
+report $? "a binary in a cluster: blocks take fewer forces than leapfrog" "$(seen)"
+
 run --help
 grep -q -- '--case NAME' "$work/out.txt"; report $? "--help lists the options" "$(seen)"
 while read -r line; do

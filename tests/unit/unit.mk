@@ -17,7 +17,7 @@ COSTS_SOURCES := $(wildcard tests/unit/costs/test_*.c)
 COSTS := $(basename $(notdir $(COSTS_SOURCES)))
 UNIT := $(filter-out $(COSTS),$(basename $(notdir $(UNIT_SOURCES))))
 # What they test does not depend on the type of a number, or they set it themselves.
-UNIT_ONE_TYPE := test_faults test_floats test_threads test_verify
+UNIT_ONE_TYPE := test_faults test_floats test_threads test_verify test_nlist_handover
 UNIT_TWO_TYPES := $(filter-out $(UNIT_ONE_TYPE),$(UNIT))
 unit_programs = $(foreach v,$1,$(addprefix build/tests/,$(addsuffix .$v,$2)))
 # Those that make test runs with sanitizers: float has been there, double is here. (Each compiles

@@ -2,10 +2,12 @@
 # Draws what measure.sh has measured: tests/bench/figures/draw.sh DATA RESULTS
 #
 # DATA: a folder with figures.csv, or with the CSV files of the groups. RESULTS gets, for each
-# figure, NAME.png (gnuplot; without it only tables) and NAME.md with the numbers, and README.md,
-# which lists them. What was not measured is left out and listed in README.md.
+# figure, NAME.png (gnuplot; without it, or with PICTURES=no, only tables) and NAME.md with the
+# numbers, and README.md, which lists them. What was not measured is left out and listed in
+# README.md. A line "# remark NAME: TEXT" of the data puts TEXT on the page NAME: what is true of
+# these measurements alone.
 set -u
-if [ $# -ne 2 ]; then sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; fi
+if [ $# -ne 2 ]; then sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; fi
 data=$1 results=$2
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
@@ -21,6 +23,7 @@ pictures=0 status=0
 
 read_data() {
     awk -F '"' -v OFS='\t' '
+        /^# remark / { next }
         /^# / { machine = substr($0, 3); sub(/; [a-z]+$/, "", machine); next }
         /^program,/ || NF < 3 { next }
         { split($1, a, ","); split($3, b, ","); print machine, a[1], a[2], a[3], $2, b[2], b[3],
@@ -34,7 +37,7 @@ files=$data/figures.csv
 if [ ! -s "$rows" ]; then
     echo "no measurements in $data: there should be CSV files that measure.sh has written"; exit 1
 fi
-have_gnuplot() { command -v gnuplot >/dev/null 2>&1; }
+have_gnuplot() { [ "${PICTURES:-yes}" = yes ] && command -v gnuplot >/dev/null 2>&1; }
 
 # select FILTER WHAT: of the rows that an awk expression over the names below holds for, what
 # another says.
@@ -167,6 +170,8 @@ page() {
         echo "Source: $from"
         echo
         echo "Ours: $(machine_of "${all:-1}"). ${ylabel:+Shown: $ylabel.}$notes"
+        # shellcheck disable=SC2086
+        sed -n "s/^# remark $name: //p" $files | sed 's/^/\n/'
         if [ -f "$results/$name.png" ]; then echo; echo "![$title]($name.png)"; fi
         echo
         "$@"
@@ -211,6 +216,6 @@ heading() { printf '\n## %s\n\n| | | |\n|---|---|---|\n' "$1" >>"$index"; }
     cat "$index"
     if [ -s "$missing" ]; then echo; echo '## Not measured in this run'; echo; cat "$missing"; fi
 } >"$results/README.md"
-have_gnuplot || echo "no gnuplot: tables only (tests/deps.sh figures installs it)"
+have_gnuplot || echo "no gnuplot, or PICTURES=no: tables only (tests/deps.sh figures installs it)"
 echo "$(grep -c '^| \[' "$index") figures and tables, $pictures pictures, in $results"
 exit $status

@@ -11,7 +11,9 @@
 #
 #   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in
 #             which cells are visited
-#   keys      003: sums by key, reductions, filters; traversal of a tree in steps
+#   order     000, section 1: the order of the cells in memory
+#   keys      003: sums by key, images, reductions, filters; traversal of a tree in steps, sort and
+#             sweep
 #   dam       000, Figure 2: whole steps of particles that fall         nbody     002, Figures 16 to
 #             18
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
@@ -31,7 +33,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
-groups='insert dam walks nbody keys lists drum tablets scaling largest' named='turn slices'
+groups='insert dam order walks nbody keys lists drum tablets scaling largest' named='turn slices'
 
 has() {
     wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
@@ -132,7 +134,10 @@ measure_dam() {
         dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed tight
 }
 
-measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep,messages --runs 3; }
+measure_order() { add "$1" "$gpu/bench_order" --runs 3; }
+measure_walks() {
+    add "$1" "$gpu/bench_ugrid" --only sweep,beyond,periods,messages --runs 3
+}
 measure_nbody() { add "$1" "$gpu/bench_nbody" --only methods,direction,length --runs 5; }
 measure_keys() {
     add "$1" "$gpu/bench_keys" --runs 5
@@ -174,6 +179,9 @@ turned() {
         "$gpu/drum" -n "$2" --length $length $how --out "$out" --load "$out/turn.drum" \
             --copies "$3" --shuffle --steps "$4" --curves "$1.part" >>"$log" 2>&1 </dev/null
     then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
+    echo "$2 $turn $dt" | awk '{
+        printf "drum,turn,turned,\"turned\",%d,0,0,0,0,0,%.3g,turns,0,0\n", $1,
+            $2 * $3 / 7.5 }' >>"$1"
     rm -rf "$out/drum.stl" "$out/turn.drum" "$out/one"
 }
 

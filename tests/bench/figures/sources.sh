@@ -62,13 +62,55 @@ insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' \
 
 begin 000-buckets 'Pairs of key and value into buckets (000, introduction)' pairs \
     'million pairs/s' n
-source_is 'a hash table on the GPU that the introduction names (Alcantara et al.): 250 million/s'
+source_is "$gtx660, introduction: about 2 billion pairs/s by its lists, with 1M of them, NVIDIA" \
+          "GeForce GTX 660 (the cross); the hash tables of Alcantara et al., which it names, about" \
+          "250 million/s, for no size that it gives."
 note 'Ours: as many buckets as pairs; no bucket is ever full. Packed: key, value and link side by side.'
 for method in 'linked lists' 'linked lists, packed in 16 bytes' 'sorted by bucket, then starts'; do
     curve "$method" ours "group == \"buckets\" && method == \"$method\"" n rate
 done
-if [ "$curves" -gt 0 ]; then points 'source' '16384 250' '131072 250' '1000000 250'; fi
+if [ "$curves" -gt 0 ]; then points 'source, lists (GTX 660)' '1000000 2000'; fi
 draw
+
+# order_figure NAME TITLE WORKLOAD: ms by curve (down) and by how the particles lie (across).
+order_table() {
+    select_rows "$all" 'method "\t" ms' | awk -F '\t' "$number_text"'
+        { at = index($1, ","); curve = substr($1, 1, at - 1)
+          if (!(curve in seen)) { seen[curve]; curves[++count] = curve }
+          ms[curve, substr($1, at + 2)] = $2 }
+        END {
+            split("data sorted;data as given;linked lists, data as given", how, ";")
+            print "| cells along | data sorted, ms | of rows | data as given, ms | of rows |",
+                "linked lists, data as given, ms | of rows |"
+            print "|---|---:|---:|---:|---:|---:|---:|"
+            for (k = 1; k <= count; k++) {
+                line = "| " curves[k] " "
+                for (h = 1; h <= 3; h++) {
+                    own = ms[curves[k], how[h]]
+                    line = line "| " (own ? text(own) : "–") " | " \
+                        (own ? sprintf("%.2f", own / ms["rows", how[h]]) : "–") " "
+                }
+                print line "|"
+            }
+        }'
+}
+order_page() {
+    begin "$1" "$2" '' '' ''
+    source_is "$gtx660, section 1: a space-filling curve (Morton, Peano, Hilbert) uses caches better" \
+              "where the data of the elements is sorted, and is quite non influential where it is" \
+              "not. No figure."
+    all="group == \"order\" && workload == \"$3\""
+    note 'Ours: bench_order, a thread for each particle counts the neighbours in the cells around it,' \
+         'in grids of 729^2 and 81^3 cells as wide as the radius. All orders read the number of a' \
+         'cell from a table. Data as given: in random order; threads are in the order of the data.' \
+         'Strips: three cells along x are one range, which only rows allow.'
+    rm -f "$results/$1.png" "$results/$1.md"
+    if any "$all"; then page order_table; else echo "- $2" >>"$missing"; fi
+}
+order_page 000-order-2d 'The order of the cells, 2D, 1M (000, section 1)' 2D-1M
+order_page 000-order-2d-10m 'The order of the cells, 2D, 10M (000, section 1)' 2D-10M
+order_page 000-order-3d 'The order of the cells, 3D, 1M (000, section 1)' 3D-1M
+order_page 000-order-3d-10m 'The order of the cells, 3D, 10M (000, section 1)' 3D-10M
 
 # ---- 001: Chisholm, Richmond, Maddock ----
 
@@ -91,14 +133,15 @@ walk_figure() {
         begin "$1" "$2" agents 'ms for all agents' n
         source_is "$titan, a cross-section of the sweep: time against the number of agents at 46" \
                   "neighbours; $titan_says"
-        walk_curves "group == \"sweep\" && workload == \"${kind}46\"" n
+        walk_curves "(group == \"sweep\" || group == \"periods\") && workload == \"${kind}46\"" n
     else
         begin "$1" "$2" 'neighbours within the radius' 'ms for all of 100,000 agents' \
-            'set logscale xy; set xtics (10, 20, 46, 100, 200, 300)'
+            'set logscale xy; set xtics (10, 20, 46, 100, 200, 300, 600, 1000)'
         source_is "$titan, results in ${3:0:1} dimensions: time against the size of the" \
                   "neighbourhood, agents spread evenly (left) or anywhere (right), 100k agents;" \
                   "$titan_says"
-        walk_curves "group == \"sweep\" && n == 100000 && index(workload, \"$kind\") == 1" \
+        walk_curves "(group == \"sweep\" || group == \"beyond\") && n == 100000 &&
+                     index(workload, \"$kind\") == 1" \
             "substr(workload, ${#kind} + 1)"
     fi
     note 'Ours: a kernel that counts neighbours with ugrid_next_range; grid sorted, cells as wide' \
@@ -198,16 +241,20 @@ message_curves() {
     local walk
     for walk in CELLS STRIPS MODULAR HYBRID LIST_PACKED; do
         curve "$walk" ours "group == \"messages\" && $3 && index(method, \"$walk, \") == 1 &&
-                            method !~ /read-only/ && method ~ /, $2 bytes/" "$1" ms
+                            method ~ /, $2 bytes\$/" "$1" ms
     done
-    curve 'STRIPS, read-only' ours "group == \"messages\" && $3 &&
-        method ~ /^STRIPS, .*, $2 bytes, read-only/" "$1" ms
+    for walk in STRIPS LIST_PACKED; do
+        curve "$walk, read-only" ours "group == \"messages\" && $3 &&
+            method ~ /^$walk, .*$2 bytes, read-only/" "$1" ms
+        curve "$walk, texture" ours "group == \"messages\" && $3 &&
+            method ~ /^$walk, .*$2 bytes, texture/" "$1" ms
+    done
 }
-messages_note='300,000 agents anywhere in 3D. Read-only: by the path of textures (000: with it packed lists'
-messages_note="$messages_note are up to 45 % faster)."
+messages_note='300,000 agents anywhere in 3D. Texture: by a texture object; read-only: by __ldg (000,'
+messages_note="$messages_note section 2: packed lists read through textures are up to 45 % faster)."
 begin 001-messages '3D, messages of 16 bytes, up to 1000 neighbours (001)' \
     'neighbours within the radius' 'ms for all agents' 'set logscale xy; set xtics (46, 300, 600, 1000)'
-source_is "$titan, up to 300 neighbours"
+source_is "$titan; its plots go beyond 300 neighbours, its messages are a location alone"
 note "$messages_note"
 message_curves 'substr(workload, 4)' 16 1
 draw
@@ -281,7 +328,7 @@ error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length 
 # ---- 003: NVIDIA developer blog ----
 
 blog='NVIDIA developer blog'
-blog_says='No numbers in our copy of the text.'
+blog_says='No times in our copy of the text.'
 heading '003: atomics and traversal (Kepler and Maxwell)'
 
 # keys_figure NAME TITLE ORDER (sorted, random)
@@ -303,14 +350,17 @@ keys_figure() {
 }
 keys_figure 003-keys-sorted 'Sums by key, elements in the order of their keys (003)' sorted
 keys_figure 003-keys-random 'Sums by key, elements in any order (003)' random
+keys_figure 003-keys-skewed 'Sums by key, any order, half of the elements on 0.4 % of the keys (003)' \
+    skewed
 
 begin 003-filter 'Filtering: a counter for all (003)' 'per cent that pass' 'million elements/s' \
     'set xrange [0:105]; set yrange [0:*]'
 source_is "$blog: Optimized Filtering with Warp-Aggregated Atomics. $blog_says It says that" \
           "one atomic for a warp needs up to 32 times fewer of them."
-note 'Ours: positive integers, packed in any order. A compiler may aggregate plain atomics to one' \
-     'address by itself.'
-for method in 'plain atomics' 'atomic per warp' 'atomic per block'; do
+note 'Ours: positive integers, packed in any order. nvcc 13.0 aggregates plain atomics to one address' \
+     'by itself (VOTE, POPC, one ATOMG for the lanes of a warp, SHFL); "one by one" has an address' \
+     'whose equality it cannot see, and an ATOMG of each lane.'
+for method in 'plain atomics, one by one' 'plain atomics' 'atomic per warp' 'atomic per block'; do
     curve "$method" ours "group == \"filter\" && method == \"$method\"" 'substr(workload, 6)' rate
 done
 draw
@@ -346,12 +396,15 @@ blog_page() {
     rm -f "$results/$1.png" "$results/$1.md"
     if any "$all"; then page blog_table "$3"; else echo "- $2" >>"$missing"; fi
 }
+blog_page 003-image 'Images: 256 bins for each of three colours (003)' image \
+    "Fast Histograms Using Shared Atomics on Maxwell. $blog_says Two kernels: a histogram for each block, in shared memory; their sum. It says that some inputs use some bins much more than others." \
+    'Pixels of 4 bytes. Even: every value as often; bell: means of four, so that the middle is frequent; one colour: three bins for all.'
 blog_page 003-reduce 'The sum of everything (003)' reduce \
-    "Faster Parallel Reductions on Kepler. $blog_says" \
-    'Unsigned integers, read once; each variant ends with atomics to one address.'
+    "Faster Parallel Reductions on Kepler. $blog_says It says that shuffles are ahead of shared memory." \
+    'Unsigned integers, read once; each variant ends with atomics to one address. nvcc 13.0 adds the lanes of a warp up before a plain atomic (REDUX); "one by one": an atomic of each lane.'
 blog_page 003-traversal 'All pairs that overlap: traversal in steps (003)' traverse \
-    "Thinking Parallel, Part II: Tree Traversal on the GPU. $blog_says Part III says that the traversal takes about 0.25 ms." \
-    'Ours: boxes in a cube, about 14 overlap with each; one tree for all. Any order: element k has thread k. Simultaneous: pairs of nodes, in rounds. The last is the function of the library: a warp walks together.'
+    "Thinking Parallel, Part II: Tree Traversal on the GPU; Part I: sort and sweep. The one time in our copy is of Part III: about 0.25 ms for the traversal, of a number of objects that it does not give. Part II says that sort and sweep suffers from high execution divergence." \
+    'Ours: boxes in a cube, about 14 overlap with each; one tree for all. Two sizes: one in 3600 is ten times as large. Any order: element k has thread k. Simultaneous: pairs of nodes, in rounds. lbvh_cuda_count_pairs is the function of the library: a warp walks together. Sort and sweep: a thread for each box, in the order in which they begin along x, tests those that begin before it ends ("nodes" are these tests).'
 
 # ---- 004: Kureck ----
 
@@ -373,17 +426,19 @@ width_table() {
             function both_steps(what, w) {
                 return "| " steps(ours[what, w]) " | " steps(theirs[what, w]) " " }
             END {
-                printf "| slots | search | source | slots, per contact | source | slots, per particle | source | rest | source "
-                print "| steps/s, per contact | source | steps/s, per particle | source | steps/s, REDUCE |"
-                print "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+                printf "| slots | search | source | slots, REDUCE | source, per contact | slots, PER_PARTICLE | source, per particle "
+                printf "| slots, PER_CONTACT | rest, REDUCE | source | steps/s, REDUCE | source, per contact "
+                print "| steps/s, PER_PARTICLE | source, per particle | steps/s, PER_CONTACT |"
+                print "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
                 for (w = 0; w <= 32; w = w ? 2 * w : 1) {
                     if (!(w in all)) continue
-                    line = "| " w " " both("search", w) both("slots, PER_CONTACT",
+                    line = "| " w " " both("search", w) both("slots, REDUCE",
                         w) both("slots, PER_PARTICLE", w)
+                    line = line "| " time(ours["slots, PER_CONTACT", w]) " "
                     line = line both("rest, REDUCE (whole - slots)", w)
-                    line = line both_steps("steps/s, PER_CONTACT",
-                        w) both_steps("steps/s, PER_PARTICLE", w)
-                    print line "| " steps(ours["steps/s, REDUCE", w]) " |"
+                    line = line both_steps("steps/s, REDUCE", w)
+                    line = line both_steps("steps/s, PER_PARTICLE", w)
+                    print line "| " steps(ours["steps/s, PER_CONTACT", w]) " |"
                 }
             }'
     select_rows "group == \"$1\" && workload == \"$2\" && method ~ /^without a list/" \
@@ -399,14 +454,17 @@ width_figure() {
     begin "$1" "$2" 'slots per row' 'steps/s' 'set logscale y
 set xtics ("0" 0, "1" 1, "2" 2, "4" 3, "8" 4, "16" 5, "32" 6)
 set xrange [-0.3:6.3]'
-    source_is "$kureck, $5; $maxwell. Times in ms. \"Rest\" is the dynamic part of the hybrid list."
+    source_is "$kureck, $5; $maxwell. Times in ms. \"Rest\" is the dynamic part of the hybrid list." \
+              "Its thread per contact adds up the slots of a particle in the warp (sections 5.1 and" \
+              "6.3.1), which is our REDUCE; the rest, in no order, by an atomic for each contact."
     if [ "$3" != slots ]; then note "Ours: spheres in a dense lattice that swing about their sites. $6"
     else note "$6"; fi
     for mode in PER_CONTACT PER_PARTICLE REDUCE; do
         curve "ours, $mode" ours "$of && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / ms'
     done
-    for mode in PER_CONTACT PER_PARTICLE; do
-        curve "source, $mode" theirs:$((curves - 2)) \
+    for mode in PER_PARTICLE REDUCE; do
+        curve "source, $([ $mode = REDUCE ] && echo per contact, reduced || echo per particle)" \
+            theirs:$((curves - 1)) \
             "$of && peer > 0 && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / peer'
     done
     rm -f "$results/$1.png" "$results/$1.md"
@@ -486,6 +544,7 @@ only_table() {
 }
 
 steps_note='A step of ours: grid (or tree), list, clearing the sums, forces, motion; no walls.'
+reduced="The source's thread per contact adds up in the warp (section 6.3.1): it stands beside REDUCE."
 only_table 004-6.6 'No contacts (004, tables 6.6 and 6.7)' 'group == "nocontact"' \
     'tables 6.6 (10M spheres) and 6.7 (10M tablets)' \
     "$steps_note Table 6.7: see 004-tablets."
@@ -518,12 +577,12 @@ only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' \
 only_table 004-settled 'Settled spheres, by grid and tree (004, cases 1 and 5)' \
     'workload ~ /^settled/ && n < 10000000' \
     'tables 6.2 and 6.12 (of the latter no times here: 10M) and 6.13; its spheres had settled' \
-    "$steps_note" 'Ours: 1M that fell into a box by the DEM of bench_nlist --only settled and lie' \
+    "$steps_note $reduced" 'Ours: 1M that fell into a box by the DEM of bench_nlist --only settled and lie' \
     'still; width k: k slots a row, neighbours as in table 6.2 by a wider reach.'
 only_table 004-settled-large 'Settled spheres, 10M and 100M (004, cases 1 and 5)' \
     'workload ~ /^settled/ && n >= 10000000' \
     'tables 6.12 (10M, grid and tree) and 6.3 (100M, slots); its spheres had settled' \
-    "$steps_note" 'Ours: copies of a heap of 1M (004-settled), side by side, every second one mirrored' \
+    "$steps_note $reduced" 'Ours: copies of a heap of 1M (004-settled), side by side, every second one mirrored' \
     'so that what lies at a wall lies against its image; neighbours as in table 6.3 by a wider' \
     'reach. A fall of 100M would take five times the steps, each a hundred times as long.'
 
@@ -557,6 +616,8 @@ drum_table() { # GROUP NUMBERS
         }'
     select_rows "program == \"$from\" && group == \"$1\" && workload == \"memory\" && $2" \
         '"\n" n " '"$kind"'s. " substr(method, index(method, ":") + 2) ": " value " " unit "."'
+    select_rows "program == \"$from\" && group == \"$1\" && workload == \"turned\" && $2" \
+        '"\n" n " '"$kind"'s. Before the first step: " value " turns."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
@@ -580,15 +641,14 @@ note 'Ours is examples/drum after one turn (a softness of 0.5, so that it is 215
 rm -f "$results/004-6.8-turn.md"
 if any "$all"; then page drum_table turn 'n < 10000000'; else echo "- $title" >>"$missing"; fi
 
-begin 004-6.8-turn-10m 'Spheres in a rotating drum after one turn, 10M (004, tables 6.8 and 6.10)' \
-    '' '' ''
+begin 004-6.8-turn-10m 'Spheres in a drum that has turned, 10M (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
           "after one turn; $maxwell. Search and forces in one kernel: \"old\". GPU memory 2011 MiB," \
           "old 2071."
 all='program == "drum" && group == "turn" && workload == "stages" && n >= 10000000'
-note 'Ours is examples/drum, no history: a slice of a fortieth of the drum after one turn (a softness' \
-     'of 0.5), 40 of them side by side, every second one a mirror image (--copies 40).' \
-     'The first steps after that are those of "never", in random order.'
+note 'Ours is examples/drum, no history: a slice of a fortieth of the drum that has turned (a softness' \
+     'of 0.5; how far: below), 40 of them side by side, every second one a mirror image (--copies' \
+     '40). The first steps after that are those of "never", in random order.'
 note 'Neighbours: entries of the list are pairs, each once, whose spheres touch at this moment. A' \
      'sphere has twice as many neighbours. The source gives "the average entries in the collision' \
      'list" as neighbours per particle; its lists have each pair once (chapter 4), and it counts' \

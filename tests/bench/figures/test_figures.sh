@@ -4,6 +4,8 @@
 # Measures the serial subset with --small (a few seconds), adds made-up lines for the groups that
 # need a GPU, and draws all of it:
 # every line is complete, every figure has its page, its numbers and, with gnuplot, its picture.
+# What pages quote (results/quoted.txt) is compared with what was measured; FULL=1: and the kept
+# pages with what draw.sh makes of the kept data (results/csv/figures.csv).
 # --self-check: damages data and results in several ways, each of which must be noticed.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
@@ -60,6 +62,20 @@ check_results() {
             { echo "no picture of $page"; continue; }
         [ "$(wc -c <"$folder/$page.png")" -le 65536 ] ||
             echo "the picture of $page is larger than 64 KB"
+    done
+}
+
+# check_quoted ROOT: figures of pages that differ from what was measured.
+check_quoted() { awk -v root="$1" -v least=80 -f $figures/quoted.awk tests/bench/results/quoted.txt; }
+
+# check_kept RESULTS: pages that differ from what draw.sh makes of the data beside them.
+check_kept() {
+    local page name
+    PICTURES=no $figures/draw.sh "$1/csv" "$work/kept" >"$work/said" || cat "$work/said"
+    for page in "$work"/kept/0*.md; do
+        name=$(basename "$page")
+        if [ "$name" = 004-tablets.md ] || [ ! -f "$1/$name" ]; then continue; fi
+        sed '/^!\[/,+1d' "$1/$name" | cmp -s - "$page" || echo "$name is not what its data give"
     done
 }
 
@@ -127,9 +143,20 @@ made_up() {
              for (m in how) for (n = 16; n <= 1e6; n *= 8) {
                  keys("sorted-", how[m], n)
                  keys("random-", how[m], n)
+                 keys("skewed-", how[m], n)
              }
-             list("plain atomics;atomic per warp;atomic per block", ";")
+             list("rows, data sorted;rows as strips, data sorted;Peano, data as given", ";")
+             split("2D-1M 2D-10M 3D-1M 3D-10M", kind, " ")
+             for (m in how)
+                 for (d in kind) row("bench_order_cuda", "order", kind[d], how[m], 1000000)
+             list("CELLS STRIPS MODULAR HYBRID", " ")
+             for (m in how) for (n = 20000; n <= 1e5; n += 20000) {
+                 row("bench_ugrid_cuda", "periods", "3D-random-46", how[m] ", ugrid_next_range", n)
+                 row("bench_ugrid_cuda", "beyond", "2D-even-1000", how[m] ", ugrid_next_range", n)
+             }
+             list("plain atomics, one by one;plain atomics;atomic per warp;atomic per block", ";")
              for (m in how) {
+                 row("bench_keys_cuda", "image", "even", how[m], 10000000)
                  row("bench_keys_cuda", "filter", "keep-1", how[m], 10000000)
                  row("bench_keys_cuda", "filter", "keep-50", how[m], 10000000)
                  row("bench_keys_cuda", "reduce", "sum-10M", how[m], 10000000)
@@ -176,7 +203,9 @@ made_up() {
          }'
 }
 
-tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-forms-drum-10m'
+tables='000-order-2d 000-order-2d-10m 000-order-3d 000-order-3d-10m'
+tables="$tables 003-image 003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum"
+tables="$tables 004-forms-drum-10m"
 tables="$tables 004-forms-apart 004-forms-shuffled 004-6.8-turn 004-6.8-turn-10m 004-6.6"
 tables="$tables 004-6.9-tablets-1m 004-6.9-tablets-10m 004-6.3.6-tablets"
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
@@ -186,7 +215,7 @@ serial="$serial scaling-cpu scaling-bytes"
 all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
-     003-keys-sorted 003-keys-random 003-filter
+     003-keys-sorted 003-keys-random 003-keys-skewed 003-filter
      002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9
      004-6.4-tablets 004-6.5-tablets 004-6.10-1m 004-6.10-10m $tables
      scaling-gpu scaling-cpu scaling-bytes"
@@ -225,6 +254,8 @@ run_all() {
     draw "$work/both" "$work/results"
     # shellcheck disable=SC2086
     expect 'all figures' check_results "$work/results" $all
+    expect 'what pages quote' check_quoted .
+    [ ! "${FULL:-}" ] || expect 'the pages of the kept data' check_kept tests/bench/results
     if [ ! "$have_gnuplot" ]; then
         skipped=1; echo 'skipped  the pictures of the figures: no gnuplot'
     fi
@@ -242,6 +273,16 @@ notice() {
 damaged() {
     mkdir -p "$work/damaged" && sed "$2" "$work/good/figures.csv" >"$work/damaged/figures.csv"
     notice "$1" check_data "$work/damaged"
+}
+
+# Copies of the pages and their figures, of which one is wrong.
+misquote() { # NAME FILE SED
+    rm -rf "$work/root"
+    mkdir -p "$work/root/docs" "$work/root/tests/bench/results"
+    cp docs/then-and-now.md "$work/root/docs/"
+    cp -r tests/bench/results "$work/root/tests/bench/"
+    sed -i "$3" "$work/root/$2"
+    notice "$1" "${4:-check_quoted}" "$work/root${5:-}"
 }
 
 # Lines as the serial programs write them, the least that check_data asks for.
@@ -275,6 +316,10 @@ self_check() {
         : >"$work/pages/002-16.png"
         notice 'an empty picture' check_results "$work/pages" 002-16
     fi
+    misquote 'a figure that a page has wrong' docs/then-and-now.md 's/\[252\]/[262]/'
+    misquote 'a figure that was measured anew' tests/bench/results/004-6.8.md 's/| 252 /| 262 /'
+    misquote 'a page mended by hand alone' tests/bench/results/000-buckets.md \
+        's/^Ours: as/Ours: so/' check_kept /tests/bench/results
     mkdir -p "$work/none"
     if $figures/draw.sh "$work/none" "$work/pages" >/dev/null 2>&1; then
         bad 'self-check: no data was not noticed'

@@ -198,3 +198,63 @@ static void test_step()
         run_steps(c, stage, integrator, k);
     }
 }
+
+/* ---- block time steps ---- */
+
+/* Both sides choose the same steps. In other stages than NBODY_FAST forces have the same bits, and
+   so has the motion; a small |accuracy| makes steps that differ. */
+static void run_blocks(const Case &c, nbody_stage stage, double accuracy, int seed)
+{
+    Both b;
+    Input const in = input_of(c, seed);
+    nbody_desc d = in.desc;
+    Motion m(in, seed);
+    nbody_blocks here = {}, there = {};
+    nbody_blocks_desc const how = {heavy ? 3 : 5, accuracy};
+    d.stage = stage;
+    for (int call = 0; call < 2; call++) {
+        real const dt = (real)(1.0 / 64);
+        CHECK_RESULT(nbody_blocks_step(&here, &how, &b.serial, &in.desc, &m.here, dt), NBODY_OK);
+        CHECK_RESULT(nbody_cuda_blocks_step(&there, &how, &b.gpu, &d, &m.there, dt, stream),
+            NBODY_OK);
+        CHECK(there.evaluations > 0 && m.there.fresh == 1);
+        if (stage == NBODY_FAST) continue;
+        CHECK(here.evaluations == there.evaluations && here.forces == there.forces);
+        check_motion(&m, stage, 0);
+    }
+    nbody_blocks_free(&here);
+    nbody_cuda_blocks_free(&there, stream);
+    CHECK(there.n == 0 && !there.memory.memory);
+}
+
+static void test_blocks()
+{
+    static const int methods[] = {0, 1, 7, SETTINGS - 1};
+    static const double accuracies[] = {0.3, 0.05, 1e-30, 1e30};
+    for (int k = 0; k < 4 * 4 * 4; k++) {
+        Case c = {};
+        nbody_stage const stage = all_stages[k / 4 % 4];
+        c.setting = methods[k % 4];
+        if (heavy ? k % 21 != 1 : !thinned((size_t)k + 60, share / 2, 10)) continue;
+        c.soft = 1;
+        c.masses = k % 3 ? ONES : NO_MASSES;
+        c.n = std::min(n_max, heavy || k % 5 ? 33 : 100);
+        context = std::string("blocks: ") + stage_names[stage] + ", " + name_of(c);
+        run_blocks(c, stage, accuracies[k / 16], k);
+    }
+    nbody_blocks blocks = {};
+    nbody_blocks_desc how = {25, 0};
+    Case c = {};
+    c.n = 10;
+    Input const in = input_of(c, 1);
+    Motion m(in, 1);
+    Both b;
+    CHECK_RESULT(nbody_cuda_blocks_step(&blocks, &how, &b.gpu, nullptr, &m.there, 1, stream),
+        NBODY_BAD_OPTION);
+    CHECK_RESULT(nbody_cuda_blocks_step(nullptr, nullptr, &b.gpu, nullptr, &m.there, 1, stream),
+        NBODY_BAD_ARGUMENT);
+    m.there.n = 0;
+    CHECK_RESULT(nbody_cuda_blocks_step(&blocks, nullptr, &b.gpu, nullptr, &m.there, 1, stream),
+        NBODY_OK);
+    CHECK(blocks.n == 0);
+}

@@ -118,6 +118,7 @@ static const Test tests[] = {
     {"estimate", test_estimate},
     {"energy", test_energy},
     {"step", test_step},
+    {"block steps", test_blocks},
     {"not finite", test_not_finite},
     {"bad mass", test_bad_mass},
     {"too large", test_too_large},

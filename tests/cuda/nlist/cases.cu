@@ -196,6 +196,7 @@ static void give_cells(const Case &c, double reach, Input *in)
     d->unbounded = c.periodic == 0 && c.variant % 7 == 3;
     if (c.variant % 4 == 2 && !d->unbounded) d->cell_order = UGRID_MORTON;
     d->deterministic = c.deterministic && d->method != UGRID_SORT;
+    d->coherent = c.variant % 8 == 5; /* true or not */
     in->ordered = d->deterministic || d->method == UGRID_SORT;
 }
 

@@ -10,8 +10,8 @@
 
    What is compared, and how exactly:
    - With desc.deterministic every array of the list against the serial list, bit for bit; without
-     it rows as sequences, where the source has an order, else as sets; history always by row and
-     partner.
+     it rows as sequences, where the source has an order, else, and in half lists, as sets; history
+     always by row and partner.
    - History also against a dictionary that the test keeps by the names of the particles, over
      sorting, inserting and deleting.
    - Sums against sums in double, within rounding; where they are defined, against the serial sums,
@@ -35,11 +35,14 @@
 #include "both.cu"
 #include "lists.cu"
 #include "history.cu"
+#include "handover.cu"
 #include "rows.cu"
+#include "half.cu"
 #include "triangles.cu"
 #include "sums.cu"
 #include "too_small.cu"
 #include "skin.cu"
+#include "touch.cu"
 #include "bad_input.cu"
 #include "copies.cu"
 #include "memory.cu"
@@ -57,10 +60,14 @@ static const Test tests[] = {
     {"twins", test_twins},
     {"history", test_history},
     {"events", test_events},
+    {"handover", test_handover},
+    {"long rows", test_long_rows},
     {"rows", test_rows},
     {"rows history", test_rows_history},
     {"rows reserved", test_rows_reserved},
     {"rows refused", test_rows_refused},
+    {"half", test_half},
+    {"half giant", test_half_giant},
     {"mesh", test_mesh},
     {"sums", test_sums},
     {"morton", test_morton},
@@ -71,6 +78,7 @@ static const Test tests[] = {
     {"overflow", test_overflow},
     {"grow", test_grow},
     {"moved", test_moved},
+    {"touching", test_touching},
     {"moved nan", test_moved_nan},
     {"not finite", test_not_finite},
     {"bad pairs", test_bad_pairs},

@@ -762,6 +762,42 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 
+/* ---- >>api: textures: linear memory, read by element; the object is the address -------------- */
+
+typedef unsigned long long cudaTextureObject_t;
+enum cudaResourceType { cudaResourceTypeLinear = 2 };
+enum cudaTextureReadMode { cudaReadModeElementType = 0 };
+struct cudaChannelFormatDesc { int bytes; };
+struct cudaResourceDesc {
+    cudaResourceType resType;
+    struct {
+        struct { void *devPtr; cudaChannelFormatDesc desc; size_t sizeInBytes; } linear;
+    } res;
+};
+struct cudaTextureDesc { cudaTextureReadMode readMode; };
+struct cudaResourceViewDesc;
+
+template <class T> cudaChannelFormatDesc cudaCreateChannelDesc()
+{
+    return {static_cast<int>(sizeof(T))};
+}
+[[nodiscard]] inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object,
+                                                         const cudaResourceDesc *resource,
+                                                         const cudaTextureDesc *,
+                                                         const cudaResourceViewDesc *)
+{
+    *object = reinterpret_cast<cudaTextureObject_t>(resource->res.linear.devPtr);
+    return *object && resource->res.linear.sizeInBytes ? cudaSuccess : cudaErrorInvalidValue;
+}
+[[nodiscard]] inline cudaError_t cudaDestroyTextureObject(cudaTextureObject_t)
+{
+    return cudaSuccess;
+}
+template <class T> T tex1Dfetch(cudaTextureObject_t object, int k)
+{
+    return reinterpret_cast<const T *>(object)[k];
+}
+
 /* ---- >>api: streams, events, graphs ---------------------------------------------------------- */
 
 enum : unsigned int { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };

@@ -385,7 +385,7 @@ self_check() {
     unit plant "a program that dies" "did not come to its end" "" bits.c \
         's/^static void nbody_part(void)$/static void nbody_part(void) { abort(); }\n__attribute__((unused)) static void not_called(void)/' quick
     unit plant "a file that cannot be read elsewhere" "files of x86-64 here.*refused" "" nlist.h \
-        's/NLIST_I_FILE_VERSION 2/NLIST_I_FILE_VERSION 3/' limits
+        's/NLIST_I_FILE_VERSION 3/NLIST_I_FILE_VERSION 4/' limits
     unit plant "a wrong code for a foreign file" "by a wrong code|cut" "" lbvh.h \
         's/byte_order = 0x01020304u/byte_order = 0x04030201u/; s/, size)) return LBVH_BAD_FILE;/, size)) return LBVH_BAD_ARGUMENT;/' limits
     if links_32_bit; then

@@ -1,7 +1,7 @@
 /* A small user of nbody.h, built in every way by run.sh. USE: the name of the function, so that two
    copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. What
-   is used of the parts, their macros say: NBODY_WITH_STEP, _POINTS, _SETS, _PERIODIC, _VORTEX,
-   _FUNCTION. */
+   is used of the parts, their macros say: NBODY_WITH_STEP, _POINTS, _BLOCKS, _SETS, _PERIODIC,
+   _VORTEX, _FUNCTION. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -84,6 +84,19 @@ int USE(void)
         right = right && nbody_fields_at(&sim, at, 0, 1, acc, NULL, NULL) == NBODY_OK;
         right = right && close_to((double)acc[0], 0.70710678) &&
                 close_to((double)acc[1], -1.41421356);
+    }
+#endif
+#ifdef NBODY_WITH_BLOCKS
+    {
+        nbody_real moved[4] = {-1, 0, 1, 0}, vel[4] = {0, 0, 0, 0}, force[4];
+        nbody_bodies bodies = {moved, vel, force, NULL, 2, 0};
+        nbody_blocks blocks = EMPTY;
+        nbody mover = EMPTY;
+        right = right && nbody_blocks_step(&blocks, NULL, &mover, NULL, &bodies,
+                                           (nbody_real)0.5) == NBODY_OK;
+        right = right && bodies.fresh == 1 && vel[0] > 0 && vel[2] < 0;
+        nbody_blocks_free(&blocks);
+        nbody_free(&mover);
     }
 #endif
 #ifdef NBODY_WITH_SETS

@@ -1,5 +1,6 @@
 /* A small user of ugrid.h, built in every way by run.sh. USE: the name of the function, so that two
-   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. */
+   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike.
+   UGRID_WITH_TUNE: the part. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -41,6 +42,16 @@ int USE(void)
         ugrid_arr_within(&grid, pos, radius, &hits);
         right = right && arrlen(hits) == 2;
         arrfree(hits);
+    }
+#endif
+#ifdef UGRID_WITH_TUNE
+    {
+        ugrid_tuner tuner = EMPTY;
+        tuner.desc = desc;
+        tuner.radius = radius;
+        ugrid_next_desc(&tuner, &desc);
+        ugrid_tune(&tuner, 0.5);
+        right = right && tuner.reason != NULL && tuner.desc.dim == desc.dim;
     }
 #endif
     ugrid_free(&grid);

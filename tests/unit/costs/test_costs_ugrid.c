@@ -224,6 +224,48 @@ static void test_one_pass(void **state)
     }
 }
 
+/* Searches of every method share the candidates of a cell among its particles, as those of COUNT
+   do: the work over that of COUNT. (TIGHT has 8 entries a particle.) */
+static void test_methods(void **state)
+{
+    static const struct { const char *name; ugrid_method method; ugrid_placement placement; double
+                          bar; } methods[] = {
+        {"count", UGRID_COUNT, UGRID_LOOSE, 1},
+        {"list", UGRID_LIST, UGRID_LOOSE, 3},
+        {"packed", UGRID_LIST_PACKED, UGRID_LOOSE, 3},
+        {"fixed", UGRID_FIXED, UGRID_LOOSE, 3},
+        {"tight", UGRID_LIST, UGRID_TIGHT, 20}};
+    int32_t const n = size_of_run(4000);
+    real *pos = scene_points(EVEN, n, 3);
+    int32_t *counts = NEW(int32_t, n);
+    double least = 0;
+    int k, half;
+    (void)state;
+    NEED_COUNT();
+    for (half = 0; half < 2; half++)
+        for (k = 0; k < COUNT_OF(methods); k++) {
+            ugrid grid = {0};
+            ugrid_desc d;
+            double work;
+            memset(&d, 0, sizeof d);
+            d.cell = d.size = (real)wl_radius(n, 30);
+            d.method = methods[k].method;
+            d.placement = methods[k].placement;
+            d.slots = 100;
+            CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, n), UGRID_OK);
+            costs_begin();
+            CHECK_RESULT(ugrid_count_neighbors(&grid, d.cell, half, counts), UGRID_OK);
+            work = costs_end();
+            if (k == 0) least = work;
+            costs_show(half ? "a half count, over COUNT's" : "a count, over COUNT's",
+                       methods[k].name, work / least);
+            CHECK_BELOW(work, methods[k].bar * least);
+            ugrid_free(&grid);
+        }
+    free(counts);
+    free(pos);
+}
+
 /* Work of a search with a radius of many cells around one point. */
 static double wide_walk(int unbounded, real cells)
 {
@@ -458,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_build), TEST(test_build_memory), TEST(test_growth), TEST(test_searches),
         TEST(test_one_pass), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
+        TEST(test_methods), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
         TEST(test_left_out), TEST(test_tasks), TEST(test_pieces),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));

@@ -38,6 +38,7 @@
 #include "files.c"
 #include "crowds.c"
 #include "bound.c"
+#include "blocks.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -78,6 +79,9 @@ static const struct CMUnitTest fields[] = {
     TEST(test_step_round_a_circle),
     TEST(test_step_drift),
     TEST(test_energy),
+    TEST(test_blocks_of_all),
+    TEST(test_blocks_of_a_binary),
+    TEST(test_blocks_by_methods),
     TEST(test_fields_at),
     TEST(test_many_points),
     TEST(test_estimate_of_all),
@@ -98,6 +102,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_bad_calls),
     TEST(test_too_large),
     TEST(test_failing_step),
+    TEST(test_blocks_refused),
     TEST(test_not_built),
     TEST(test_points_without_numbers),
     TEST(test_few_are_not_cut),

@@ -279,23 +279,25 @@ static void test_not_cut(void **state)
 static void test_estimate_and_steps(void **state)
 {
     enum { N = 300 };
-    nbody_integrator integrator;
-    int hook, k, i, step;
+    int hook, k, i, step, way; /* integrators, then block time steps */
     (void)state;
     for (hook = 0; hook < HOOKS; hook++) for (k = 0; k < COUNT_OF(tasks_of); k++)
-    for (integrator = NBODY_LEAPFROG; integrator <= NBODY_EULER;
-        integrator = (nbody_integrator)(integrator + 1)) {
+    for (way = 0; way < 3; way++) {
+        nbody_integrator const integrator = way == 1 ? NBODY_EULER : NBODY_LEAPFROG;
         nbody_error error[2];
         nbody_energies energy[2];
         real pos[2][2 * N], vel[2][2 * N], acc[2][2 * N];
-        if (quick_run() && (hook + k + (int)integrator) % 4) continue;
+        if (quick_run() && (hook + k + way) % 4) continue;
         for (i = 0; i < 2; i++) {
             nbody sim;
             nbody_desc d = desc_of(7);
             nbody_bodies bodies;
+            nbody_blocks blocks;
+            nbody_blocks_desc const how = {3, 0.05};
             wl_random r = wl_seed(9);
             int32_t e;
             memset(&sim, 0, sizeof sim);
+            memset(&blocks, 0, sizeof blocks);
             memset(&bodies, 0, sizeof bodies);
             for (e = 0; e < 2 * N; e++) {
                 pos[i][e] = (real)wl_u(&r);
@@ -307,10 +309,13 @@ static void test_estimate_and_steps(void **state)
             bodies.n = N;
             if (i) d.parallel = hook_of(hook, tasks_of[k]);
             for (step = 0; step < (SANITIZED || small_run() ? 3 : 20); step++)
-                CHECK_RESULT(nbody_step(&sim, &d, &bodies, (real)1e-3, integrator), NBODY_OK);
+                CHECK_RESULT(way < 2
+                    ? nbody_step(&sim, &d, &bodies, (real)1e-3, integrator)
+                    : nbody_blocks_step(&blocks, &how, &sim, &d, &bodies, (real)4e-3), NBODY_OK);
             CHECK(bodies.fresh == (integrator == NBODY_LEAPFROG));
             CHECK_RESULT(nbody_estimate(&sim, acc[i], 150, 3, &error[i]), NBODY_OK);
             CHECK_RESULT(nbody_energy(&bodies, NULL, &energy[i]), NBODY_OK);
+            nbody_blocks_free(&blocks);
             nbody_free(&sim);
         }
         CHECK(same(pos[0], pos[1], sizeof pos[0]) && same(vel[0], vel[1], sizeof vel[0]));

@@ -165,6 +165,9 @@ static void test_bad_changes(void **state)
     other.half = 0;
     CHECK_RESULT(nlist_build_brute(&list, &other, four, 0, 4), NLIST_BAD_HISTORY);
     other = d;
+    other.contacts = other.events = 1;
+    CHECK_RESULT(nlist_build_brute(&list, &other, four, 0, 4), NLIST_BAD_HISTORY);
+    other = d;
     other.dim = 2;
     CHECK_RESULT(nlist_build_brute(&list, &other, four, 3 * sizeof(real), 4), NLIST_BAD_HISTORY);
     memset(&t, 0, sizeof t);

@@ -396,14 +396,14 @@ static void test_versions_of_files(void **state)
     uint32_t version;
     (void)state;
     memcpy(&head, bytes, sizeof head);
-    CHECK(head.version == 2 && head.triangles == 0 && head.rows == head.n && sizeof head == 136);
+    CHECK(head.version == 3 && head.triangles == 0 && head.rows == head.n && sizeof head == 136);
     for (version = 0; version < 5; version++) {
         head.version = version;
         memcpy(bytes, &head, sizeof head);
         seal(bytes, size);
-        CHECK_RESULT(nlist_load(&into, &d, bytes, size), version == 2 ? NLIST_OK : NLIST_BAD_FILE);
+        CHECK_RESULT(nlist_load(&into, &d, bytes, size), version == 3 ? NLIST_OK : NLIST_BAD_FILE);
     }
-    head.version = 2;
+    head.version = 3;
     head.triangles = 1;
     memcpy(bytes, &head, sizeof head);
     seal(bytes, size);

@@ -425,3 +425,62 @@ static void test_born_and_dead(void **state)
         nlist_free(&list);
     }
 }
+
+/* The row of particle 0 in a build from pairs: partners 1 .. n without those of which `gap` is a
+   divisor (0: all), which a remap that turns all ids round has named anew before (turned). */
+static void long_row(nlist *list, const nlist_desc *d, int32_t n, int32_t gap, int turned)
+{
+    int32_t pair[2 * 300], new_id[301], p, m = 0;
+    if (turned) {
+        for (p = 0; p <= n; p++) new_id[p] = p == 0 ? 0 : n + 1 - p;
+        CHECK_RESULT(nlist_remap(list, new_id, n + 1), NLIST_OK);
+    }
+    for (p = 1; p <= n; p++) {
+        if (gap && p % gap == 0) continue;
+        pair[2 * m] = 0;
+        pair[2 * m++ + 1] = p;
+    }
+    CHECK_RESULT(nlist_build_pairs(list, d, pair, m, n + 1), NLIST_OK);
+}
+
+/* Rows of 300 in which all persist, turn round, begin and end: each keeps its own number. */
+static void test_long_rows(void **state)
+{
+    int32_t const n = 300;
+    int layout, events, turned;
+    (void)state;
+    for (layout = 0; layout < 4; layout++) for (events = 0; events < 2; events++)
+            for (turned = 0; turned < 2; turned++) {
+        nlist list = {0};
+        nlist_each e;
+        nlist_desc d;
+        int32_t last = 0, k;
+        memset(&d, 0, sizeof d);
+        d.radius = 1;
+        d.half = 1;
+        d.layout = (nlist_layout)layout;
+        d.width = layout == NLIST_STATIC ? 512 : layout == NLIST_HYBRID ? 4 : 0;
+        d.history = sizeof(int32_t);
+        d.events = events;
+        long_row(&list, &d, n, 3, 0);           /* 1 2 4 5 7 ... */
+        for (e = nlist_of(&list, 0); nlist_next(&e);) memcpy(e.history, &e.id, sizeof e.id);
+        long_row(&list, &d, n, 5, turned);
+        for (e = nlist_of(&list, 0), k = 0; nlist_next(&e); k++) {
+            int32_t const was = turned ? n + 1 - e.id : e.id;
+            int32_t kept;
+            memcpy(&kept, e.history, sizeof kept);
+            CHECK(kept == (was % 3 == 0 ? 0 : was));
+            CHECK(e.id > last);
+            last = e.id;
+        }
+        CHECK(k == n - n / 5);
+        for (k = 0; events && k < list.event_count[NLIST_ENDED]; k++) {
+            nlist_event const ended = list.event[NLIST_ENDED][k];
+            CHECK(ended.j % 5 == 0 && (turned ? n + 1 - ended.j : ended.j) % 3 != 0);
+        }
+        if (events)
+            CHECK(list.event_count[NLIST_PERSISTED] == 160 && list.event_count[NLIST_BEGUN] == 80 &&
+                list.event_count[NLIST_ENDED] == 40);
+        nlist_free(&list);
+    }
+}

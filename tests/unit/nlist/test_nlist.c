@@ -33,6 +33,7 @@
 #include "left_out.c"
 #include "sums.c"
 #include "history.c"
+#include "touch.c"
 #include "bad_calls.c"
 #include "choices.c"
 #include "memory.c"
@@ -63,6 +64,8 @@ static const struct CMUnitTest lists[] = {
     TEST(test_sum_without_unit),
     TEST(test_sum_writes_history),
     TEST(test_born_and_dead),
+    TEST(test_long_rows),
+    TEST(test_touching),
     TEST(test_random_walks),
 };
 

@@ -177,6 +177,7 @@ static void write_history(nlist *list, int step)
 
 static void same_array(const void *a, const void *b, int64_t count, size_t size)
 {
+    if (count == 0) return; /* memory of no element is there or not */
     CHECK(!a == !b);
     if (a) CHECK(same(a, b, (size_t)count * size));
 }
@@ -798,6 +799,102 @@ static void names_the_first_bad_particle(void **state)
 }
 
 /* The faster forms, serial and in tasks, make the lists of the plain form (test_nlist_plain.c). */
+enum { BLOCKS = 3000, HEAP = 1100 };
+
+/* Do two lists have the same rows, in any order? */
+static void check_same_sets(const nlist *one, const nlist *other)
+{
+    static uint8_t seen[BLOCKS];
+    int32_t i;
+    CHECK(one->total == other->total);
+    for (i = 0; i < one->n; i++) {
+        nlist_each e = nlist_of(one, i);
+        memset(seen, 0, sizeof seen);
+        while (nlist_next(&e)) seen[e.id]++;
+        e = nlist_of(other, i);
+        while (nlist_next(&e)) CHECK(seen[e.id]-- == 1);
+    }
+}
+
+/* Blocks of leaves inside a periodic box and at its borders, and of more candidates than are
+   collected, beside lists from a grid whose cells are smaller than the reach. */
+static void blocks_of_leaves(void **state)
+{
+    static real pos[3 * BLOCKS], radii[BLOCKS];
+    int options;
+    int32_t i;
+    (void)state;
+    dice = wl_seed(7);
+    for (options = 0; options < 8; options++) {
+        int const crowd = options == 7, n = crowd ? HEAP : BLOCKS;
+        nlist by_tree = {0}, by_grid = {0};
+        lbvh tree = {0};
+        ugrid grid = {0};
+        lbvh_desc points;
+        ugrid_desc cells;
+        nlist_desc d;
+        int a;
+        memset(&points, 0, sizeof points);
+        memset(&cells, 0, sizeof cells);
+        memset(&d, 0, sizeof d);
+        for (i = 0; i < 3 * n; i++) pos[i] = crowd ? (real)0.5 : (real)wl_u(&dice);
+        for (i = 0; i < n; i++) radii[i] = (real)wl_u(&dice) / 64;
+        points.kind = LBVH_POINTS;
+        points.radius = options & 4 ? (real)0.0625 : 0;
+        cells.cell = (real)0.03125;
+        d.radius = (real)0.0625;
+        d.half = options & 1;
+        d.radii = options & 2 ? radii : NULL;
+        for (a = 0; a < 3; a++) {
+            cells.max[a] = d.max[a] = 1;
+            cells.periodic[a] = d.periodic[a] = 1;
+        }
+        CHECK(lbvh_build(&tree, &points, pos, 0, n) == LBVH_OK);
+        CHECK(ugrid_build(&grid, &cells, pos, 0, n) == UGRID_OK);
+        CHECK(nlist_build_lbvh(&by_tree, &d, &tree, pos, 0, n) == NLIST_OK);
+        CHECK(nlist_build_ugrid(&by_grid, &d, &grid, pos, 0, n) == NLIST_OK);
+        check_same_sets(&by_tree, &by_grid);
+        CHECK(nlist_verify(&by_grid, &d, pos, 0, 50, 1, NULL) == NLIST_OK);
+        nlist_free(&by_tree);
+        nlist_free(&by_grid);
+        lbvh_free(&tree);
+        ugrid_free(&grid);
+    }
+}
+
+/* Slots that are -1 already are not written again: rows that become shorter, longer, fewer; other
+   widths and layouts between. */
+static void slots_built_again(void **state)
+{
+    static real pos[3 * BLOCKS];
+    nlist list = {0};
+    nlist_desc d;
+    int step;
+    int32_t i, k;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    dice = wl_seed(8);
+    for (step = 0; step < 40; step++) {
+        int32_t const n = 20 + (int32_t)(60 * wl_u(&dice));
+        const nlist_rows *rows;
+        for (i = 0; i < 3 * n; i++) pos[i] = (real)wl_u(&dice);
+        d.radius = (real)(0.1 + 0.4 * wl_u(&dice));
+        d.layout = step % 5 == 4 ? NLIST_COMPACT : step % 5 == 3 ? NLIST_HYBRID : NLIST_STATIC;
+        d.width = d.layout == NLIST_COMPACT ? 0 : step % 5 == 3 ? 4 : step % 7 == 6 ? 81 : 80;
+        if (step % 6 == 5) {
+            d.width = 1;
+            d.layout = NLIST_STATIC; /* refused: the list stays */
+            (void)nlist_build_brute(&list, &d, pos, 0, n);
+        } else CHECK(nlist_build_brute(&list, &d, pos, 0, n) == NLIST_OK);
+        rows = &list.rows[list.current];
+        for (i = 0; rows->slot && i < rows->n; i++)
+            for (k = 0; k < rows->width; k++)
+                CHECK((rows->slot[i * rows->width + k] >= 0) == (k < rows->count[i]));
+        CHECK(nlist_validate(&list) == NLIST_OK);
+    }
+    nlist_free(&list);
+}
+
 static void bits_of_the_plain_form(void **state)
 {
     static const nlist_parallel serial;
@@ -828,6 +925,8 @@ int main(void)
         TEST(short_of_memory),
         TEST(refuses_numbers_of_tasks),
         TEST(names_the_first_bad_particle),
+        TEST(blocks_of_leaves),
+        TEST(slots_built_again),
         TEST(bits_of_the_plain_form),
     };
     int failed = 0;

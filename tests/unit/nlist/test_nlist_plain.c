@@ -4,6 +4,8 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
 #define NLIST_I_ALONE /* this file compiles its own header */
 #define NLIST_PLAIN
 #define NLIST_IMPLEMENTATION

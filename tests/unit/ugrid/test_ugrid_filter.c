@@ -108,7 +108,8 @@ static int meet_row(void *user, int32_t i, const int32_t *ids, int32_t count)
 }
 
 /* Full: the truth of the rows there are. Half: each pair in one of the two rows, where one of both
-   directions is listed; with a ghost in that of the local. */
+   directions is listed; with a ghost in that of the local. UGRID_HALF_IDS: in the row of the lower
+   id. */
 static void check_met(const scene *s, int half)
 {
     int32_t i, j;
@@ -116,7 +117,8 @@ static void check_met(const scene *s, int half)
         for (j = 0; j < s->n; j++) {
             int const here = met[i * s->n + j], there = met[j * s->n + i];
             int const either = s->truth[i * s->n + j] | s->truth[j * s->n + i];
-            if (!half) CHECK(here == (i < s->rows && s->truth[i * s->n + j]));
+            if (half == UGRID_HALF_IDS) CHECK(here == (i < s->rows && i < j && either));
+            else if (!half) CHECK(here == (i < s->rows && s->truth[i * s->n + j]));
             else if (i >= s->rows) CHECK(here == 0);
             else if (j >= s->rows) CHECK(here == either);
             else if (i != j) CHECK(here + there == either);
@@ -139,7 +141,7 @@ static void check_searches(const scene *s, ugrid *g, int flags)
 {
     static int32_t ids[MOST * MOST], all[MOST * MOST], counts[MOST];
     static int64_t offsets[MOST + 1], wide[MOST + 1];
-    int const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
+    int const half = flags & (UGRID_HALF | UGRID_HALF_IDS), places = (flags & UGRID_PLACES) != 0;
     int32_t const rows = places ? s->n : s->rows;
     int32_t n = s->n, r;
     int64_t needed, pairs, e;
@@ -199,11 +201,40 @@ static void test_filter(void **state)
                     s.desc.no_records = roll(4) == 0;
                     CHECK_RESULT(ugrid_build(&g, &s.desc, s.pos, 0, s.n), UGRID_OK);
                     for (flags = 0; flags < 4; flags++) check_searches(&s, &g, flags);
+                    check_searches(&s, &g, UGRID_HALF_IDS);
                     check_arrays(&s, &g);
                     CHECK_RESULT(ugrid_build(&g, &s.desc, s.pos, 0, s.n), UGRID_OK);
                     CHECK(!g.filter.radii && !g.filter.masks && !g.filter.sets);
                     ugrid_free(&g);
                 }
+}
+
+/* The reach of two particles is the sum of their radii alone, where the radius is 0. */
+static void test_radii_alone(void **state)
+{
+    real const pos[9] = {0, 0, 0, (real)0.5, 0, 0, 1, 0, 0}, radii[3] = {(real)0.25, (real)0.25, 0};
+    ugrid g = {0};
+    ugrid_desc d;
+    int64_t pairs, offsets[4];
+    int32_t ids[4];
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.cell = (real)0.5;
+    CHECK_RESULT(ugrid_build(&g, &d, pos, 0, 3), UGRID_OK);
+    CHECK_RESULT(ugrid_count_pairs(&g, 0, &pairs), UGRID_BAD_RADIUS);
+    g.filter.radii = radii;
+    g.filter.largest = (real)0.25;
+    CHECK_RESULT(ugrid_count_pairs(&g, 0, &pairs), UGRID_OK);
+    CHECK(pairs == 1);
+    CHECK_RESULT(ugrid_neighbors(&g, 0, UGRID_HALF_IDS, offsets, ids, 4, &pairs), UGRID_OK);
+    CHECK(pairs == 1 && offsets[1] == 1 && ids[0] == 1);
+    CHECK_RESULT(ugrid_neighbors(&g, 0, UGRID_HALF_IDS | UGRID_HALF, offsets, ids, 4, &pairs),
+                 UGRID_BAD_OPTION);
+    CHECK_RESULT(ugrid_neighbors(&g, 0, UGRID_HALF_IDS | UGRID_PLACES, offsets, ids, 4, &pairs),
+                 UGRID_BAD_OPTION);
+    g.filter.largest = 0;
+    CHECK_RESULT(ugrid_count_pairs(&g, 0, &pairs), UGRID_BAD_RADIUS);
+    ugrid_free(&g);
 }
 
 /* What is refused, by every search that reads the filter; others do not read it. */
@@ -247,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_radii_alone),
         cmocka_unit_test(test_bad_filters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

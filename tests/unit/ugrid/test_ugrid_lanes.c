@@ -67,6 +67,8 @@ static void scatter_points(int dim, int32_t n, double radius)
         memcpy(&pos[i * dim], &pos[(i - 7) * dim], (size_t)dim * sizeof *pos);
 }
 
+static ugrid_real radii[MOST];
+
 static void search(const ugrid *grid, ugrid_real radius, int flags, rows *out)
 {
     int32_t row;
@@ -104,9 +106,12 @@ static void check_against_all(const ugrid *grid, ugrid_real radius, const rows *
 
 static void check_grid(const ugrid *grid, ugrid_real radius)
 {
+    static const int flags[] = {0, UGRID_HALF, UGRID_PLACES, UGRID_HALF | UGRID_PLACES,
+                                UGRID_HALF_IDS};
     static rows plain, other;
-    for (now_flags = 0; now_flags <= (UGRID_HALF | UGRID_PLACES); now_flags++) {
-        if (now_flags & ~(UGRID_HALF | UGRID_PLACES)) continue;
+    int k;
+    for (k = 0; k < COUNT_OF(flags); k++) {
+        now_flags = flags[k];
         answer = UGRID_I_PORTABLE;
         search(grid, radius, now_flags, &plain);
         for (answer = UGRID_I_AVX2; answer <= best; answer++) {
@@ -115,7 +120,7 @@ static void check_grid(const ugrid *grid, ugrid_real radius)
             CHECK(asked > 0);
             CHECK(same(&plain, &other, sizeof plain));
         }
-        if (now_flags == 0) check_against_all(grid, radius, &plain);
+        if (now_flags == 0 && !grid->filter.radii) check_against_all(grid, radius, &plain);
     }
 }
 
@@ -139,6 +144,10 @@ static void check_points(int dim, int32_t n, ugrid_real radius)
             }
             CHECK_RESULT(ugrid_build(&grid, &now, pos, 0, n), UGRID_OK);
             check_grid(&grid, radius);
+            for (a = 0; a < n; a++) radii[a] = radius * (ugrid_real)(a % 7) / 16;
+            grid.filter.radii = radii;
+            grid.filter.largest = radius * 6 / 16;
+            check_grid(&grid, radius / 4);
             ugrid_free(&grid);
         }
 }

@@ -382,10 +382,68 @@ static void test_pieces(void **state)
     }
 }
 
+/* More particles in one cell, and around it, than share their candidates at a time: all spread in
+   it, or all at one point but for some. */
+static void test_crowd(void **state)
+{
+    int method, placement, spread, i;
+    (void)state;
+    describe = describe_now;
+    for (method = UGRID_FIXED; method <= UGRID_LIST_PACKED; method++)
+        for (placement = 0; placement < 2; placement++)
+            for (spread = 0; spread < 2; spread++) {
+                if (placement && method == UGRID_LIST_PACKED) continue;
+                begin(3, 0.3);
+                scatter_points(spread ? 2600 : 700, 5);
+                for (i = 0; i < 3 * now_n; i++)
+                    if (i > 30 && spread) pos[i] = (real)0.31 + pos[i] * (real)0.05;
+                    else if (i > 30) pos[i] = (real)0.4;
+                radius = spread ? (real)0.004 : (real)0.3;
+                now.method = (ugrid_method)method;
+                now.placement = (ugrid_placement)placement;
+                now.slots = now_n;
+                check_now();
+            }
+}
+
+/* The links of a list in another order, as a GPU makes them: half searches still find each pair
+   once. */
+static void test_any_order(void **state)
+{
+    static int32_t counts[MOST];
+    ugrid grid = {0};
+    int64_t pairs, want;
+    int32_t c, k;
+    (void)state;
+    describe = describe_now;
+    begin(3, 0.3);
+    scatter_points(300, 3);
+    now.method = UGRID_LIST;
+    CHECK_RESULT(ugrid_build(&grid, &now, pos, 0, now_n), UGRID_OK);
+    CHECK_RESULT(ugrid_count_pairs(&grid, radius, &want), UGRID_OK);
+    for (c = 0; c < grid.cell_count; c++) { /* the first three change places */
+        int32_t const first = grid.head[c], second = first < 0 ? -1 : grid.next[first],
+                      third = second < 0 ? -1 : grid.next[second];
+        if (third < 0) continue;
+        grid.head[c] = second;
+        grid.next[first] = grid.next[third];
+        grid.next[third] = first;
+        grid.next[second] = third;
+    }
+    CHECK_RESULT(ugrid_count_pairs(&grid, radius, &pairs), UGRID_OK);
+    CHECK(pairs == want);
+    CHECK_RESULT(ugrid_count_neighbors(&grid, radius, UGRID_HALF, counts), UGRID_OK);
+    for (pairs = 0, k = 0; k < now_n; k++) pairs += counts[k];
+    CHECK(pairs == want);
+    ugrid_free(&grid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_grids),
                                        cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_crowd),
+                                       cmocka_unit_test(test_any_order),
                                        cmocka_unit_test(test_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
