@@ -72,6 +72,14 @@ static inline void *zeros(size_t count, size_t bytes)
     return memory;
 }
 
+/* The same bytes with room for more. */
+static inline void *grown(void *memory, size_t count, size_t bytes)
+{
+    void *more = realloc(memory, (count ? count : 1) * bytes);
+    if (!more) stop(1, "out of memory (%.0f MB wanted)", (double)count * (double)bytes / 1e6);
+    return more;
+}
+
 static inline double seconds_now(void)
 {
     struct timespec t;

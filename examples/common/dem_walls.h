@@ -2,13 +2,15 @@
    text for C and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   >>walls      the mesh, how it moves, what its contacts keep
+   >>walls      the mesh, how it moves, the list of bodies at it and of their contacts
    >>contact    body and triangle; which of the triangles in touch count
    >>history    a spring that goes along from triangle to triangle
    >>push       one body and all triangles
+   >>list       a step: which bodies are at the mesh, and then those alone
 
    Include lbvh.h and nlist.h first. After the contacts of bodies, as dem_body_planes in
-   dem_shapes.h: dem_body_walls(&bodies, &walls, i, sums + 6 * i). */
+   dem_shapes.h: dem_walls_find(&bodies, &walls), dem_walls_push(&bodies, &walls, sums). On a GPU:
+   dem_walls_gpu.h. */
 
 #ifndef DEM_WALLS_H
 #define DEM_WALLS_H
@@ -21,22 +23,57 @@
    The mesh is rigid and stays where it is. Bodies are looked at from it: so the tree over its
    triangles is built once, however the mesh turns.
 
-   One thread, or one round of a loop, does all triangles of a body: it has to know which of them
-   touch (Kureck section 5.4). nlist_build_mesh does not serve here: it drops a triangle where
-   another one is closer to the middle of a sphere, and a body may touch the former.
+   Few of many bodies are at a wall. They are listed in every step, and only they get a thread, or a
+   round of a loop, and memory for contacts (Kureck section 5.4). It is one for all triangles of a
+   body: it has to know which of them touch.
+
+       row       0    1    2              bodies 4, 9 and 2 are at the mesh; they have 1, 0 and 2
+       body      4    9    2              contacts. Rows and contacts come in any order. The list of
+       first     0    -    1              the last step is kept beside it, for its springs.
+       contact   a         b  c
+
+   nlist_build_mesh does not serve here: it drops a triangle where another one is closer to the
+   middle of a sphere, and a body may touch the former.
    ---------------------------------------------------------------------------------------------- */
 
 enum { DEM_SLOTS = 8 };         /* most contacts of one body with the mesh */
 
+typedef struct dem_wall_row {
+    int32_t body, first, count; /* its contacts: first .. first + count - 1 */
+} dem_wall_row;
+
+/* In CUDA a spring is loaded at once: it begins at a multiple of its 16 bytes. */
+#ifdef __cplusplus
+#define DEM_ALIGNED alignas(16)
+#else
+#define DEM_ALIGNED
+#endif
+typedef struct DEM_ALIGNED dem_wall_kept {
+    dem_real spring[4];         /* as DEM_HISTORY */
+    int32_t triangle, unused[3];
+} dem_wall_kept;
+
+/* How full the lists are: on a GPU nobody but the device knows. */
+typedef struct dem_wall_state {
+    int32_t now;                /* list 0 or 1 is that of this step, the other of the last */
+    int32_t rows[2], kept[2];   /* of each list; may be above what there is room for */
+    int32_t lost;               /* counts contacts without room; not exact on a GPU, but above 0
+                                   where there are any */
+} dem_wall_state;
+
+/* row_of of a body: its row in the list of the last step, if that row is of this body; else the
+   body was not at the mesh. So nothing has to be cleared (P. Briggs, L. Torczon, An efficient
+   representation for sparse sets, ACM Letters on Programming Languages and Systems 2, 1993). */
 typedef struct dem_walls {
     nlist_mesh mesh;            /* at rest */
     lbvh tree;                  /* over it (CUDA: lbvh_cuda.device.tree) */
     dem_real turn[4];           /* quaternion: from the mesh to the room, about the origin */
     dem_motion motion;          /* of its surface, in the room */
-    int32_t *key;               /* [DEM_SLOTS n] of a body: 1 + triangle; 0: none. All 0 at first */
-    dem_real *spring;           /* [4 DEM_SLOTS n] of a body: as DEM_HISTORY */
-    int32_t *lost;              /* counts contacts that found no slot; not exact on a GPU, but above
-                                   0 where there are any */
+    int32_t *row_of;            /* [n] any numbers at first */
+    dem_wall_row *row[2];       /* [row_room] */
+    dem_wall_kept *kept[2];     /* [kept_room] */
+    int32_t row_room, kept_room;
+    dem_wall_state *state;      /* all 0 at first */
 } dem_walls;
 
 /* -------------------------------------------------------------------------------------------------
@@ -128,7 +165,7 @@ DEM_FN int dem_wall_keep(const dem_walls *w, const dem_wall_touch *here, int cou
 {
     int k = count;
     if (count == DEM_SLOTS) {
-        ++*w->lost;
+        ++w->state->lost;
         return count;
     }
     for (; k > 0 && found[k - 1].triangle > here->triangle; k--) found[k] = found[k - 1];
@@ -156,23 +193,23 @@ DEM_FN int dem_wall_touches(const dem_walls *w, const shape_placed *body, const 
    >>history: by triangle; a new contact takes that of one which has ended close by
    ---------------------------------------------------------------------------------------------- */
 
-/* was: the keys of the last step. from: the slot whose spring contact k takes, -1: none. */
-DEM_FN void dem_wall_follow(const dem_walls *w, const int32_t was[DEM_SLOTS], dem_real near_by,
-                            const dem_real p[3], int count, const dem_wall_touch *found,
-                            int from[DEM_SLOTS])
+/* was: the contacts of the last step. from: the one whose spring contact k takes, -1: none. */
+DEM_FN void dem_wall_follow(const dem_walls *w, const dem_wall_kept *was, int held,
+                            dem_real near_by, const dem_real p[3], int count,
+                            const dem_wall_touch *found, int from[DEM_SLOTS])
 {
     int taken[DEM_SLOTS], k, slot;
-    for (slot = 0; slot < DEM_SLOTS; slot++) taken[slot] = !was[slot];
+    for (slot = 0; slot < held; slot++) taken[slot] = 0;
     for (k = 0; k < count; k++) {
         from[k] = -1;
-        for (slot = 0; slot < DEM_SLOTS; slot++)
-            if (was[slot] == 1 + found[k].triangle) from[k] = slot;
+        for (slot = 0; slot < held; slot++)
+            if (was[slot].triangle == found[k].triangle) from[k] = slot;
         if (from[k] >= 0) taken[from[k]] = 1;
     }
     for (k = 0; k < count; k++)
-        for (slot = 0; slot < DEM_SLOTS && from[k] < 0; slot++)
+        for (slot = 0; slot < held && from[k] < 0; slot++)
             if (!taken[slot] &&
-                dem_wall_away2(w, was[slot] - 1, p, found[k].q) <= near_by * near_by)
+                dem_wall_away2(w, was[slot].triangle, p, found[k].q) <= near_by * near_by)
                 taken[from[k] = slot] = 1;
 }
 
@@ -220,29 +257,143 @@ DEM_FN void dem_wall_push(const dem_bodies *s, const dem_walls *w, int32_t i,
     dem_body_wall(s, i, &room, wall, s->base.history_off ? NULL : spring, own);
 }
 
-/* Body i and all triangles: adds force and torque to own[6]. Returns the number of contacts. */
-DEM_FN int dem_body_walls(const dem_bodies *s, const dem_walls *w, int32_t i, dem_real *own)
+/* Body i and all triangles: adds force and torque to own[6]. was: `held` contacts of the last step;
+   kept: those of this one. Returns their number. */
+DEM_FN int dem_body_walls(const dem_bodies *s, const dem_walls *w, int32_t i,
+                          const dem_wall_kept *was, int held, dem_wall_kept kept[DEM_SLOTS],
+                          dem_real *own)
 {
-    int32_t *key = w->key + DEM_SLOTS * (size_t)i;
-    dem_real *kept = w->spring + 4 * DEM_SLOTS * (size_t)i;
     shape_placed const body = dem_wall_body(s, w, i);
     dem_wall_touch found[DEM_SLOTS];
-    dem_real axes[3][3], room[4], p[3], spring[DEM_SLOTS][4];
+    dem_real axes[3][3], room[4], p[3];
     int from[DEM_SLOTS], count, k, a;
     dem_load(s->base.pos, (size_t)i, room);
     shape_axes(w->turn, axes);
     dem_wall_inward(axes, room, p);
     count = dem_wall_touches(w, &body, p, s->deep, found);
-    dem_wall_follow(w, key, DEM_NEAR(room[3]), p, count, found, from);
-    for (k = 0; k < count; k++)
-        for (a = 0; a < 4; a++) spring[k][a] = from[k] < 0 ? 0 : kept[4 * from[k] + a];
-    for (k = 0; k < count; k++) dem_wall_push(s, w, i, axes, &found[k], spring[k], own);
-    for (k = 0; k < count; k++) dem_store(kept, (size_t)k, spring[k]);
-    for (k = 0; k < DEM_SLOTS; k++) {
-        int32_t const now = k < count ? 1 + found[k].triangle : 0;
-        if (key[k] != now) key[k] = now;
+    dem_wall_follow(w, was, held, DEM_NEAR(room[3]), p, count, found, from);
+    for (k = 0; k < count; k++) {
+        kept[k].triangle = found[k].triangle;
+        for (a = 0; a < 3; a++) kept[k].unused[a] = 0;
+        for (a = 0; a < 4; a++) kept[k].spring[a] = from[k] < 0 ? 0 : was[from[k]].spring[a];
+        dem_wall_push(s, w, i, axes, &found[k], kept[k].spring, own);
     }
     return count;
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>list: a step of it
+   ---------------------------------------------------------------------------------------------- */
+
+/* The list of the last step makes room for that of this one. */
+DEM_FN void dem_walls_begin(dem_wall_state *state)
+{
+    state->now = 1 - state->now;
+    state->rows[state->now] = state->kept[state->now] = 0;
+}
+
+/* Is a triangle within the reach of body i? (Wider than a contact, by more than is rounded.) */
+DEM_FN int dem_wall_near(const dem_bodies *s, const dem_walls *w, int32_t i)
+{
+    dem_real axes[3][3], room[4], p[3], reach;
+    dem_real const here[3] = {0, 0, 0};
+    lbvh_overlap near_by;
+    dem_load(s->base.pos, (size_t)i, room);
+    shape_axes(w->turn, axes);
+    dem_wall_inward(axes, room, p);
+    reach = room[3] + DEM_SAME(room[3]);
+    near_by = lbvh_overlap_sphere(&w->tree, p, reach);
+    while (lbvh_next(&near_by))
+        if (dem_wall_away2(w, near_by.id, p, here) <= reach * reach) return 1;
+    return 0;
+}
+
+/* The rows that are there: no more than there is room for. */
+DEM_FN int32_t dem_wall_rows(const dem_walls *w, int list)
+{
+    int32_t const rows = w->state->rows[list];
+    return rows < w->row_room ? rows : w->row_room;
+}
+
+/* Row r of this step is of body i. */
+DEM_FN void dem_wall_list(const dem_walls *w, int32_t r, int32_t i)
+{
+    if (r < w->row_room) w->row[w->state->now][r].body = i;
+    else ++w->state->lost;
+}
+
+/* What body i has kept from the last step: returns how many contacts. */
+DEM_FN int dem_wall_was(const dem_walls *w, int32_t i, const dem_wall_kept **was)
+{
+    int const last = 1 - w->state->now;
+    int32_t const r = w->row_of[i];
+    const dem_wall_row *row;
+    *was = w->kept[last];
+    if (r < 0 || r >= dem_wall_rows(w, last)) return 0;
+    row = &w->row[last][r];
+    if (row->body != i) return 0;
+    *was += row->first;
+    return row->count;
+}
+
+/* Row r keeps its contacts from place `first` on. */
+DEM_FN void dem_wall_store(const dem_walls *w, int32_t r, int32_t first, int count,
+                           const dem_wall_kept *kept)
+{
+    int const now = w->state->now;
+    dem_wall_row *row = &w->row[now][r];
+    int k;
+    if (first > w->kept_room - count) {
+        w->state->lost += count;
+        count = 0;
+    }
+    row->first = first;
+    row->count = count;
+    for (k = 0; k < count; k++) w->kept[now][first + k] = kept[k];
+    w->row_of[row->body] = r;
+}
+
+/* Bodies have been sorted, and body i is now new_of[i]: row r of the step that is done. */
+DEM_FN void dem_wall_remap(const dem_walls *w, int32_t r, const int32_t *new_of)
+{
+    dem_wall_row *row = &w->row[w->state->now][r];
+    row->body = new_of[row->body];
+    w->row_of[row->body] = r;
+}
+
+/* Lists the bodies at the mesh, in rising order. Returns their number: where it is above row_room,
+   more memory, and once more from dem_walls_refind. */
+static inline int32_t dem_walls_refind(const dem_bodies *s, const dem_walls *w)
+{
+    int32_t i, rows = 0;
+    for (i = 0; i < s->base.n; i++) {
+        if (!dem_wall_near(s, w, i)) continue;
+        if (rows < w->row_room) dem_wall_list(w, rows, i);
+        rows++;
+    }
+    return w->state->rows[w->state->now] = rows;
+}
+
+static inline int32_t dem_walls_find(const dem_bodies *s, const dem_walls *w)
+{
+    dem_walls_begin(w->state);
+    return dem_walls_refind(s, w);
+}
+
+/* Their forces and torques: adds to sums[6 n]. */
+static inline void dem_walls_push(const dem_bodies *s, const dem_walls *w, dem_real *sums)
+{
+    int32_t const rows = dem_wall_rows(w, w->state->now);
+    int32_t *places = &w->state->kept[w->state->now], r;
+    for (r = 0; r < rows; r++) {
+        int32_t const i = w->row[w->state->now][r].body;
+        dem_wall_kept kept[DEM_SLOTS];
+        const dem_wall_kept *was;
+        int const held = dem_wall_was(w, i, &was);
+        int const count = dem_body_walls(s, w, i, was, held, kept, sums + DEM_SUMS * (size_t)i);
+        dem_wall_store(w, r, *places, count, kept);
+        *places += count;
+    }
 }
 
 #endif /* DEM_WALLS_H */

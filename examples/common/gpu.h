@@ -53,6 +53,12 @@ template <class T> void gpu_download(T *to, const T *from, size_t count, cudaStr
              "copying from the GPU");
 }
 
+template <class T> void gpu_copy(T *to, const T *from, size_t count, cudaStream_t stream)
+{
+    gpu_must(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToDevice, stream),
+             "copying");
+}
+
 inline void gpu_wait(cudaStream_t stream) { gpu_must(cudaStreamSynchronize(stream), "waiting"); }
 
 inline cudaStream_t gpu_stream()

@@ -30,7 +30,9 @@
        cc -O3 examples/tablets/tablets.c -o tablets -lstb -lm
        ./tablets --scene drum -n 500 --seconds 1
 
-   What to look at: >>step below, 60 lines. All is in double, as in pyramid.c. */
+   --save and --load make a run of two, and --copies a long drum of a short one (tablets_save.h).
+
+   What to look at: >>sort and >>step below, 90 lines. All is in double, as in pyramid.c. */
 
 #ifndef PROGRAM
 #define PROGRAM "tablets"
@@ -54,6 +56,38 @@
 
 #if !defined(__CUDACC__) || !defined(TABLETS_AS_PART) /* coating.cu: those of tablets.cu */
 /* -------------------------------------------------------------------------------------------------
+   >>sort: tablets in the order of the cells; lists, which name them by index, follow
+   ---------------------------------------------------------------------------------------------- */
+
+static void *in_order(const scene *s, void *array, size_t bytes)
+{
+    void *sorted = zeros((size_t)s->bodies.base.n, bytes);
+    MUST(ugrid, ugrid_gather(&s->grid, array, bytes, sorted), "sorting");
+    free(array);
+    return sorted;
+}
+
+static void sort_tablets(scene *s)
+{
+    dem_system *d = &s->bodies.base;
+    int32_t r;
+    MUST(ugrid, ugrid_build(&s->grid, &s->cells, d->pos, DEM_STRIDE, d->n), "the grid");
+    d->pos = (dem_real *)in_order(s, d->pos, DEM_STRIDE);
+    d->vel = (dem_real *)in_order(s, d->vel, DEM_STRIDE);
+    d->spin = (dem_real *)in_order(s, d->spin, DEM_STRIDE);
+    s->bodies.turn = (dem_real *)in_order(s, s->bodies.turn, DEM_STRIDE);
+    s->bodies.momentum = (dem_real *)in_order(s, s->bodies.momentum, DEM_STRIDE);
+    s->id = (int32_t *)in_order(s, s->id, sizeof *s->id);
+    if (d->plane_history)
+        d->plane_history = (dem_real *)in_order(s, d->plane_history,
+                                                (size_t)d->planes * 4 * sizeof(dem_real));
+    if (s->pairs.built)
+        MUST(nlist, nlist_remap(&s->pairs, s->grid.inverse, d->n), "new indices in the list");
+    for (r = 0; s->options->mesh && r < dem_wall_rows(&s->walls, s->touched.now); r++)
+        dem_wall_remap(&s->walls, r, s->grid.inverse);
+}
+
+/* -------------------------------------------------------------------------------------------------
    >>step
    ---------------------------------------------------------------------------------------------- */
 
@@ -73,19 +107,23 @@ static void collect(scene *s)
 }
 
 /* Sides and ends of the drum, the floor: as triangles or planes. */
-static void push_walls(scene *s, int32_t i, dem_real *own)
+static void push_walls(scene *s)
 {
-    if (s->options->mesh) dem_body_walls(&s->bodies, &s->walls, i, own);
-    else dem_body_planes(&s->bodies, i, own);
+    int32_t i;
+    if (s->options->mesh) {
+        push_mesh(s);
+        return;
+    }
+    for (i = 0; i < s->bodies.base.n; i++)
+        dem_body_planes(&s->bodies, i, s->sums + DEM_SUMS * (size_t)i);
 }
 
 static void push(scene *s)
 {
     nlist_sums how = {DEM_SUMS, NLIST_AUTO, 0};
-    int32_t i;
     memset(s->sums, 0, (size_t)s->bodies.base.n * DEM_SUMS * sizeof *s->sums);
     MUST(nlist, nlist_sum(&s->pairs, &how, dem_bodies_fn, &s->bodies, s->sums), "the forces");
-    for (i = 0; i < s->bodies.base.n; i++) push_walls(s, i, s->sums + DEM_SUMS * (size_t)i);
+    push_walls(s);
     check_contacts(s);
 }
 
@@ -94,6 +132,7 @@ static void step(scene *s)
     int32_t i;
     if (s->kind == SCENE_DRUM)
         place_drum(s, s->omega * (double)s->bodies.base.dt * (double)s->step);
+    if (sorts(s)) sort_tablets(s);
     collect(s);
     push(s);
     for (i = 0; i < s->bodies.base.n; i++)
@@ -183,6 +222,7 @@ int main(int argc, char **argv)
     }
     s = scene_new(&o, 1);
     run_many(s, advance_serial, s, o.out ? o.out : usual);
+    if (o.save) save_scene(s);
     if (o.forms) print_forms(s);
     scene_free(s);
     return 0;

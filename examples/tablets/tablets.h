@@ -15,9 +15,11 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, packed, shuffle, forms, check, mesh;
-    double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps, lifters;
-    const char *scene, *out;
+    int32_t n, seed, packed, shuffle, forms, check, mesh, slice, copies, sort_every, no_history,
+        tables_steps;
+    double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps, lifters, fill,
+        softness;
+    const char *scene, *out, *save, *load, *tables;
 } tablet_options;
 
 enum { SCENE_LEAN, SCENE_DRUM, SCENE_CLOUD, SCENE_BOX };
@@ -29,8 +31,22 @@ static double const density = 1300, gravity = 9.81;
 
 static tablet_options tablet_defaults(void)
 {
-    tablet_options const o = {200, 1, 0, 0, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0,
-                              30, 0.1, 40, 0, "lean", NULL};
+    tablet_options o;
+    memset(&o, 0, sizeof o);
+    o.n = 200;
+    o.seed = o.slice = o.copies = 1;
+    o.tables_steps = 400;
+    o.radius = 0.004;
+    o.band = 0.002;
+    o.cap = 0.001;
+    o.rounding = 0.0005;
+    o.mu = 0.75;
+    o.lean = o.rpm = 30;
+    o.skin = 0.1;
+    o.steps = 40;
+    o.fill = 0.5;
+    o.softness = 1;
+    o.scene = "lean";
     return o;
 }
 
@@ -61,12 +77,29 @@ static tablet_options parse(int argc, char **argv)
             "drum: sides of triangles, in N x N pieces each (default 0: of planes)"),
         DOUBLE("--lifters", "H", &o.lifters, 0, 10,
                "with --mesh: the height of a bar on each side (default 0: none)"),
+        DOUBLE("--fill", "F", &o.fill, 0.01, 0.6,
+               "how full the drum is of more than 100,000 (default 0.5)"),
+        DOUBLE("--softness", "S", &o.softness, 0.01, 1,
+               "part of the stiffness that no fall exceeds: longer time steps (default 1)"),
+        INT("--sort-every", "N", &o.sort_every, 0, INT_MAX,
+            "steps after which tablets are sorted in memory by cells (default 0: never)"),
+        FLAG("--no-history", &o.no_history, "contacts keep nothing"),
+        TEXT("--save", "FILE", &o.save, "the state at the end"),
+        TEXT("--load", "FILE", &o.load, "begin with the state of --save"),
+        INT("--slice", "N", &o.slice, 1, 10000,
+            "drum: the tablets are one of N equal parts along the axis of a longer drum"),
+        INT("--copies", "N", &o.copies, 1, 10000,
+            "drum and box: --load a part, and N of it side by side, every second a mirror image"),
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
         FLAG("--packed", &o.packed,
              "drum and box: start with tablets that lie flat and close, not with room to turn"),
         FLAG("--shuffle", &o.shuffle, "tablets lie in memory in random order (table 6.11)"),
         FLAG("--forms", &o.forms, "in the end, time forces with and without lists"),
         FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
+        TEXT("--tables", "FILE", &o.tables,
+             "GPU: measure what tables 6.4, 6.9 and 6.11 and figure 6.10 of the source show"),
+        INT("--tables-steps", "N", &o.tables_steps, 20, 1000000,
+            "of each curve of figure 6.10 (default 400)"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
@@ -75,8 +108,12 @@ static tablet_options parse(int argc, char **argv)
     if (o.mesh && strcmp(o.scene, "drum") != 0) stop(2, "--mesh is for --scene drum");
     if (o.lifters > 0 && (!o.mesh || o.packed))
         stop(2, "--lifters are for a drum with --mesh, without --packed");
+    if (o.slice > 1 && strcmp(o.scene, "drum") != 0) stop(2, "--slice is for --scene drum");
+    if (o.copies > 1 && (!o.load || o.n % o.copies))
+        stop(2, "--copies: --load, and n of as many equal parts");
+    if (o.copies > 1 && o.slice > 1) stop(2, "--copies or --slice");
 #ifndef __CUDACC__
-    if (o.check) stop(2, "--check is for the program on a GPU");
+    if (o.check || o.tables) stop(2, "--check and --tables are for the program on a GPU");
 #endif
     return o;
 }
@@ -92,15 +129,18 @@ typedef struct scene {
     dem_bodies bodies;
     dem_real *sums;             /* [6 n] force and torque */
     shape shapes[2];            /* tablet; sphere of the same volume */
-    const double *tone;         /* [n] in pictures: light to dark, 0 to 1; NULL: by number */
-    int32_t deep, lost;
+    int32_t *id;                /* [n] number of each tablet at the start */
+    const double *tone;         /* [n] in pictures: light to dark, 0 to 1; NULL: by id */
+    int32_t deep;
     dem_walls walls;            /* the drum as a mesh; else all 0 */
+    dem_wall_state touched;
     dem_real *corners;          /* [9 triangles] of the mesh */
     ugrid grid;
     ugrid_desc cells;
     nlist pairs;
     nlist_desc desc;
     double drum, length, omega; /* the drum: inner radius, length, turns */
+    double wide[2];             /* the box */
     double mass, seconds;
     int64_t step, builds;
     dem_real start[3];          /* lean: where the tablet was */
@@ -144,19 +184,25 @@ static void size_sites(const scene *s, double site[3])
     site[2] = 0.999 * (o->band + 2 * o->cap);
 }
 
-/* An open box, as wide as it must be for LAYERS of tablets. */
+/* An open box, as wide as it must be for LAYERS of tablets; of copies, as near to a square as their
+   number allows. */
 static void place_box(scene *s)
 {
     dem_system *d = &s->bodies.base;
+    int32_t const copies = s->options->copies;
+    int32_t across = (int32_t)sqrt((double)copies);
     double site[3];
     int k;
+    while (copies % across) across--;
     size_sites(s, site);
-    s->length = site[0] * ceil(sqrt((double)s->options->n / LAYERS));
+    s->length = site[0] * ceil(sqrt((double)s->options->n / copies / LAYERS));
+    s->wide[0] = across * s->length;
+    s->wide[1] = copies / across * s->length;
     d->planes = 5;
     d->plane[4].normal[2] = 1;
     for (k = 0; k < 4; k++) {
         d->plane[k].normal[k / 2] = k % 2 ? -1 : 1;
-        d->plane[k].offset = (dem_real)(-s->length / 2);
+        d->plane[k].offset = (dem_real)(-s->wide[k / 2] / 2);
     }
 }
 
@@ -239,6 +285,7 @@ static int is_free(const scene *s, int32_t i)
     int32_t k;
     for (k = 0; k < d->planes; k++) {
         dem_real const away = dem_dot(d->plane[k].normal, d->pos + 4 * (size_t)i);
+        if (away - d->plane[k].offset > body.body->bound) continue;
         if (shape_plane(&body, d->plane[k].normal, d->plane[k].offset - away, &touch) ==
                 SHAPE_TOUCH &&
             (double)touch.overlap > 0.02 * s->options->rounding)
@@ -310,7 +357,9 @@ static void shuffle(scene *s)
     int32_t i;
     int k;
     for (i = b->base.n - 1; i > 0; i--) {
-        int32_t const j = random_below(&seed, i + 1);
+        int32_t const j = random_below(&seed, i + 1), id = s->id[i];
+        s->id[i] = s->id[j];
+        s->id[j] = id;
         for (k = 0; k < 5; k++) {
             dem_real was[4], *one = of_each[k] + 4 * (size_t)i, *other = of_each[k] + 4 * (size_t)j;
             memcpy(was, one, sizeof was);
@@ -321,19 +370,22 @@ static void shuffle(scene *s)
 }
 
 /* The drum is as wide as 14 tablets, with many of them half as wide as it is long: in a tube of a
-   kilometre floats would be too coarse. They fill half of the lattice in it. */
+   kilometre floats would be too coarse. They fill half of the lattice in it, many --fill. */
 static void size_drum(scene *s)
 {
+    const tablet_options *o = s->options;
     double const step = 2.02 * (double)s->shapes[0].bound;
     double site[3];
     size_sites(s, site);
-    int const many = s->kind == SCENE_DRUM && s->options->n > 100000;
+    double const all = (double)o->n * o->slice;
+    int const many = s->kind == SCENE_DRUM && all > 100000;
     /* as many as have room to turn in the space of n sites */
-    double const n = s->options->n * (site[0] * site[1] * site[2]) / (step * step * step);
+    double const full = many ? o->fill / 0.5 : 1,
+                 n = all / full * (site[0] * site[1] * site[2]) / (step * step * step);
     double const radius = many ? ceil(cbrt(n * 49 / 280)) : 7;
     s->drum = radius * step;
-    s->length = step * (1.2 + ceil(n * 49 / (70 * radius * radius)));
-    s->omega = s->options->rpm * 2 * PI / 60;
+    s->length = step * (1.2 + ceil(n * 49 / (70 * radius * radius))) / o->slice;
+    s->omega = o->rpm * 2 * PI / 60;
     if (s->kind == SCENE_DRUM) place_drum(s, 0);
 }
 
@@ -344,7 +396,7 @@ static double stiffness(const scene *s)
     double const speed2 = s->kind == SCENE_CLOUD ? 1 : 2 * gravity * s->drum,
                  most = 0.8 * (double)s->shapes[0].rounding;
     if (s->kind == SCENE_LEAN) return s->mass * gravity / 1e-5;
-    return 0.5 * s->mass * speed2 / (most * most);
+    return s->options->softness * 0.5 * s->mass * speed2 / (most * most);
 }
 
 static void set_material(scene *s)
@@ -363,11 +415,11 @@ static void set_search(scene *s)
 {
     double const reach = 2 * (double)s->shapes[0].bound;
     double const skin = s->options->skin * s->options->radius;
-    double const half = s->kind == SCENE_DRUM  ? s->drum * 1.1
-                        : s->kind == SCENE_BOX ? s->length / 2 + reach : 20 * reach;
+    double const half = s->kind == SCENE_DRUM ? s->drum * 1.1 : 20 * reach;
     int k;
     for (k = 0; k < 3; k++) {
-        double const out = s->kind == SCENE_DRUM && k == 1 ? s->length : half;
+        double const out = s->kind == SCENE_DRUM && k == 1  ? s->length / 2 + reach
+                           : s->kind == SCENE_BOX && k != 2 ? s->wide[k] / 2 + reach : half;
         s->cells.min[k] = (ugrid_real)(s->kind == SCENE_BOX && k == 2 ? 0 : -out);
         s->cells.max[k] = (ugrid_real)(s->kind == SCENE_BOX && k == 2 ? (LAYERS + 1) * reach : out);
     }
@@ -377,13 +429,56 @@ static void set_search(scene *s)
     s->desc.layout = NLIST_DYNAMIC;
     s->desc.half = 1;
     s->desc.grow = 1;
-    s->desc.history = DEM_BODY_HISTORY;
+    s->desc.history = s->options->no_history ? 0 : DEM_BODY_HISTORY;
+    s->cells.inverse = s->options->sort_every > 0 || s->options->tables;
 }
 
 static dem_real *records(const scene *s)
 {
     return (dem_real *)zeros((size_t)s->bodies.base.n, DEM_STRIDE);
 }
+
+/* Arrays of the tablets; springs at planes, where there is no mesh. */
+static void make_bodies(scene *s)
+{
+    dem_bodies *b = &s->bodies;
+    size_t const n = (size_t)b->base.n;
+    int32_t i;
+    b->base.pos = records(s);
+    b->base.vel = records(s);
+    b->base.spin = records(s);
+    b->turn = records(s);
+    b->momentum = records(s);
+    b->base.plane_history = s->options->mesh
+                                ? NULL : (dem_real *)zeros(n * DEM_PLANES, 4 * sizeof(dem_real));
+    b->shapes = s->shapes;
+    b->deep = &s->deep;
+    s->sums = (dem_real *)zeros(n * DEM_SUMS, sizeof(dem_real));
+    s->id = (int32_t *)zeros(n, sizeof(int32_t));
+    for (i = 0; i < b->base.n; i++) s->id[i] = i;
+}
+
+static void forget_bodies(scene *s)
+{
+    dem_bodies *b = &s->bodies;
+    free(b->base.pos);
+    free(b->base.vel);
+    free(b->base.spin);
+    free(b->turn);
+    free(b->momentum);
+    free(b->base.plane_history);
+    free(s->sums);
+    free(s->id);
+}
+
+/* Does the next step sort tablets? */
+static int sorts(const scene *s)
+{
+    int32_t const every = s->options->sort_every;
+    return every > 0 && s->step % every == 0;
+}
+
+#include "tablets_save.h"
 
 static scene *scene_new(const tablet_options *o, int history)
 {
@@ -400,39 +495,24 @@ static scene *scene_new(const tablet_options *o, int history)
                 "band is left");
     s->mass = density * (double)s->shapes[0].volume;
     b->base.n = s->kind == SCENE_LEAN ? 1 : o->n;
-    b->base.pos = records(s);
-    b->base.vel = records(s);
-    b->base.spin = records(s);
-    b->turn = records(s);
-    b->momentum = records(s);
-    b->base.plane_history =
-        (dem_real *)zeros((size_t)b->base.n * DEM_PLANES, 4 * sizeof(dem_real));
-    b->shapes = s->shapes;
-    b->deep = &s->deep;
-    b->base.history_off = !history;
-    s->sums = (dem_real *)zeros((size_t)b->base.n * DEM_SUMS, sizeof(dem_real));
+    b->base.history_off = !history || o->no_history;
+    make_bodies(s);
     size_drum(s);
     if (o->mesh) make_walls(s);
     if (s->kind == SCENE_LEAN) place_corner(s);
     if (s->kind == SCENE_BOX) place_box(s);
-    if (s->kind == SCENE_LEAN) place_leaning(s);
-    else place_lattice(s);
-    if (o->shuffle) shuffle(s);
     set_material(s);
     set_search(s);
+    if (o->load) load_scene(s);
+    else if (s->kind == SCENE_LEAN) place_leaning(s);
+    else place_lattice(s);
+    if (o->shuffle) shuffle(s);
     return s;
 }
 
 static void scene_free(scene *s)
 {
-    dem_bodies *b = &s->bodies;
-    free(b->base.pos);
-    free(b->base.vel);
-    free(b->base.spin);
-    free(b->turn);
-    free(b->momentum);
-    free(b->base.plane_history);
-    free(s->sums);
+    forget_bodies(s);
     ugrid_free(&s->grid);
     nlist_free(&s->pairs);
     free_walls(s);

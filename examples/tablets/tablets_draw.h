@@ -34,7 +34,7 @@ static camera look(const scene *s)
     c.wide = s->kind == SCENE_LEAN ? 6 * s->options->radius : 2.3 * hypot(s->drum, s->length / 2);
     if (s->kind == SCENE_CLOUD) c.wide = 30 * s->options->radius;
     if (s->kind == SCENE_BOX) {
-        c.wide = 1.6 * fmax(s->length, 20 * s->options->radius);
+        c.wide = 1.6 * fmax(fmax(s->wide[0], s->wide[1]), 20 * s->options->radius);
         c.at[2] = 10 * s->options->radius;
     }
     if (s->kind == SCENE_LEAN) c.at[0] = c.at[2] = 1.3 * s->options->radius;
@@ -136,7 +136,7 @@ static rgb tablet_color(const scene *s, int32_t i)
 {
     static double const tone[5][3] = {{0.87, 0.42, 0.32}, {0.93, 0.88, 0.78}, {0.4, 0.6, 0.8},
                                       {0.95, 0.75, 0.35}, {0.55, 0.72, 0.5}};
-    const double *c = tone[s->kind == SCENE_LEAN ? 0 : i % 5];
+    const double *c = tone[s->kind == SCENE_LEAN ? 0 : s->id[i] % 5];
     if (s->tone) return color_map(coat_colors, COAT_COLORS, s->tone[i]);
     return rgb_of(c[0], c[1], c[2]);
 }

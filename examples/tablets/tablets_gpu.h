@@ -20,18 +20,14 @@ float *tablets_upload(const tablets_gpu *run, const float *from, size_t count)
 void tablets_upload_walls(tablets_gpu *run)
 {
     const dem_walls *host = &run->host->walls;
-    size_t const slots = DEM_SLOTS * static_cast<size_t>(run->bodies.base.n);
     int32_t const triangles = host->mesh.triangles;
     lbvh_desc desc = lbvh_desc();
     run->walls = *host;
     if (!triangles) return;
     float *corners = tablets_upload(run, run->host->corners, 9 * static_cast<size_t>(triangles));
     run->walls.mesh.vertices = corners;
-    run->walls.key = gpu_array<int32_t>(slots);
-    gpu_upload(run->walls.key, host->key, slots, run->stream);
-    run->walls.spring = tablets_upload(run, host->spring, 4 * slots);
-    run->walls.lost = gpu_array<int32_t>(1);
-    gpu_must(cudaMemsetAsync(run->walls.lost, 0, sizeof(int32_t), run->stream), "clearing");
+    dem_walls_gpu_new(&run->walls, run->bodies.base.n, run->stream);
+    dem_walls_gpu_upload(&run->walls, host, run->bodies.base.n, run->stream);
     desc.kind = LBVH_TRIANGLES;
     MUST(lbvh, lbvh_cuda_build(&run->tree, &desc, corners, 0, triangles, run->stream),
          "the tree over the drum");
@@ -43,15 +39,20 @@ void tablets_free_walls(tablets_gpu *run)
 {
     if (!run->walls.mesh.triangles) return;
     gpu_free(const_cast<float *>(run->walls.mesh.vertices));
-    gpu_free(run->walls.key);
-    gpu_free(run->walls.spring);
-    gpu_free(run->walls.lost);
+    dem_walls_gpu_free(&run->walls);
     lbvh_cuda_free(&run->tree);
+}
+
+/* Numbers of springs at planes. */
+size_t tablets_plane_numbers(const dem_bodies *b)
+{
+    if (!b->base.plane_history) return 0;
+    return 4 * static_cast<size_t>(b->base.planes) * static_cast<size_t>(b->base.n);
 }
 
 void tablets_gpu_new(tablets_gpu *run, scene *host)
 {
-    size_t const records = 4 * static_cast<size_t>(host->bodies.base.n);
+    size_t const n = static_cast<size_t>(host->bodies.base.n), records = 4 * n;
     *run = tablets_gpu();
     run->host = host;
     run->stream = gpu_stream();
@@ -63,16 +64,22 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     run->bodies.base.spin = tablets_upload(run, host->bodies.base.spin, records);
     run->bodies.turn = tablets_upload(run, host->bodies.turn, records);
     run->bodies.momentum = tablets_upload(run, host->bodies.momentum, records);
-    run->bodies.base.plane_history =
-        tablets_upload(run, host->bodies.base.plane_history, DEM_PLANES * records);
-    run->sums = gpu_array<float>(DEM_SUMS * records / 4);
+    if (host->bodies.base.plane_history)
+        run->bodies.base.plane_history = tablets_upload(run, host->bodies.base.plane_history,
+                                                        tablets_plane_numbers(&host->bodies));
+    run->id = gpu_array<int32_t>(n);
+    gpu_upload(run->id, host->id, n, run->stream);
+    run->sums = gpu_array<float>(DEM_SUMS * n);
     shape *body = gpu_array<shape>(2);
     gpu_upload(body, host->shapes, 2, run->stream);
     run->bodies.shapes = body;
     run->bodies.deep = gpu_array<int32_t>(1);
     gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
     tablets_upload_walls(run);
+    if (host->pairs.built)
+        MUST(nlist, nlist_cuda_upload(&run->pairs, &host->pairs, run->stream), "the list");
     run->events.create();
+    run->parts.create();
     gpu_wait(run->stream);
 }
 
@@ -84,6 +91,10 @@ void tablets_gpu_free(tablets_gpu *run)
     gpu_free(run->bodies.turn);
     gpu_free(run->bodies.momentum);
     gpu_free(run->bodies.base.plane_history);
+    gpu_free(run->id);
+    gpu_free(run->spare);
+    gpu_free(run->plane_spare);
+    gpu_free(run->id_spare);
     gpu_free(run->sums);
     gpu_free(const_cast<shape *>(run->bodies.shapes));
     gpu_free(run->bodies.deep);
@@ -91,8 +102,25 @@ void tablets_gpu_free(tablets_gpu *run)
     ugrid_cuda_free(&run->grid);
     nlist_cuda_free(&run->pairs);
     run->events.destroy();
+    run->parts.destroy();
     gpu_must(cudaStreamDestroy(run->stream), "the stream");
     scene_free(run->host);
+}
+
+/* What the last steps met: was there room? The first list takes what it needs; later ones are given
+   more before they need it, so that no step waits. */
+void tablets_inspect(tablets_gpu *run)
+{
+    scene *s = run->host;
+    const nlist_rows *rows = &run->pairs.device.list.rows[0];
+    MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+    gpu_download(&s->deep, run->bodies.deep, 1, run->stream);
+    gpu_wait(run->stream);
+    if (s->options->mesh) s->touched = dem_walls_gpu_look(&run->walls, run->stream);
+    check_contacts(s);
+    rows += run->pairs.device.list.current;
+    if (rows->entries > rows->capacity - rows->capacity / 4)
+        run->desc.capacity = rows->capacity + rows->capacity / 2;
 }
 
 /* Copies the device's tablets and list into run->host. */
@@ -102,23 +130,37 @@ void tablets_look(tablets_gpu *run)
     dem_bodies *to = &run->host->bodies;
     size_t const records = 4 * static_cast<size_t>(to->base.n);
     nlist_cuda_facts facts;
-    MUST(nlist, nlist_cuda_check(&run->pairs, run->stream), "the list");
+    tablets_inspect(run);
     MUST(nlist, nlist_cuda_download(&run->host->pairs, &run->pairs, run->stream), "the list");
     gpu_download(to->base.pos, from->base.pos, records, run->stream);
     gpu_download(to->base.vel, from->base.vel, records, run->stream);
     gpu_download(to->base.spin, from->base.spin, records, run->stream);
     gpu_download(to->turn, from->turn, records, run->stream);
     gpu_download(to->momentum, from->momentum, records, run->stream);
-    gpu_download(&run->host->deep, from->deep, 1, run->stream);
-    if (run->walls.mesh.triangles)
-        gpu_download(&run->host->lost, run->walls.lost, 1, run->stream);
+    gpu_download(run->host->id, run->id, records / 4, run->stream);
+    if (to->base.plane_history)
+        gpu_download(to->base.plane_history, from->base.plane_history, tablets_plane_numbers(to),
+                     run->stream);
     gpu_download(&facts, run->pairs.d_facts, 1, run->stream);
     gpu_wait(run->stream);
     run->host->builds = facts.filled;
-    check_contacts(run->host);
 }
 
 #ifndef TABLETS_AS_PART
+
+/* ---- save ---- */
+
+/* After tablets_look. */
+void tablets_save(tablets_gpu *run)
+{
+    scene *s = run->host;
+    if (s->options->mesh) {
+        int32_t const rows = s->touched.rows[s->touched.now];
+        if (rows > s->walls.row_room) grow_walls(&s->walls, rows);
+        dem_walls_gpu_download(&s->walls, &run->walls, run->stream);
+    }
+    save_scene(s);
+}
 
 /* ---- check ---- */
 

@@ -79,11 +79,23 @@ static void turn_walls(scene *s, double angle)
     s->walls.motion.omega[1] = (dem_real)s->omega;
 }
 
+/* Room for so many bodies at the mesh, and all their contacts. What is there is kept. */
+static void grow_walls(dem_walls *w, int32_t rows)
+{
+    int k;
+    w->row_room = rows;
+    w->kept_room = DEM_SLOTS * rows;
+    for (k = 0; k < 2; k++) {
+        w->row[k] = (dem_wall_row *)grown(w->row[k], (size_t)rows, sizeof *w->row[k]);
+        w->kept[k] =
+            (dem_wall_kept *)grown(w->kept[k], (size_t)w->kept_room, sizeof *w->kept[k]);
+    }
+}
+
 static void make_walls(scene *s)
 {
     int const pieces = s->options->mesh, points = s->options->lifters > 0 ? OUTLINE : 1;
-    size_t const n = (size_t)s->bodies.base.n,
-                 most = (size_t)(SIDES * points * pieces) * (2 * (size_t)pieces + 2);
+    size_t const most = (size_t)(SIDES * points * pieces) * (2 * (size_t)pieces + 2);
     lbvh_desc desc;
     int side, k;
     s->corners = (dem_real *)zeros(9 * most, sizeof(dem_real));
@@ -99,17 +111,32 @@ static void make_walls(scene *s)
     desc.kind = LBVH_TRIANGLES;
     MUST(lbvh, lbvh_build(&s->walls.tree, &desc, s->corners, 0, s->walls.mesh.triangles),
          "the tree over the drum");
-    s->walls.key = (int32_t *)zeros(n * DEM_SLOTS, sizeof(int32_t));
-    s->walls.spring = (dem_real *)zeros(n * DEM_SLOTS, 4 * sizeof(dem_real));
-    s->walls.lost = &s->lost;
+    s->walls.row_of = (int32_t *)zeros((size_t)s->bodies.base.n, sizeof(int32_t));
+    s->walls.state = &s->touched;
+    grow_walls(&s->walls, s->bodies.base.n / 8 + 64);
     turn_walls(s, 0);
+}
+
+/* Triangles push those tablets that are near one. */
+static void push_mesh(scene *s)
+{
+    int32_t const rows = dem_walls_find(&s->bodies, &s->walls);
+    if (rows > s->walls.row_room) {
+        grow_walls(&s->walls, rows + rows / 2);
+        dem_walls_refind(&s->bodies, &s->walls);
+    }
+    dem_walls_push(&s->bodies, &s->walls, s->sums);
 }
 
 static void free_walls(scene *s)
 {
+    int k;
     lbvh_free(&s->walls.tree);
-    free(s->walls.key);
-    free(s->walls.spring);
+    free(s->walls.row_of);
+    for (k = 0; k < 2; k++) {
+        free(s->walls.row[k]);
+        free(s->walls.kept[k]);
+    }
     free(s->corners);
 }
 
@@ -120,8 +147,9 @@ static void check_contacts(const scene *s)
     if (s->deep)
         stop(1, "until %.5f s: two bodies, or one and a wall, overlap by more than the rounded "
                 "edges: a larger --steps", now);
-    if (s->lost)
-        stop(1, "until %.5f s: a tablet touches more than %d triangles at once", now, DEM_SLOTS);
+    if (s->touched.lost)
+        stop(1, "until %.5f s: a tablet touches more than %d triangles at once, or there was no "
+                "room for %ld at the walls", now, DEM_SLOTS, (long)s->touched.rows[s->touched.now]);
 }
 
 #endif /* TABLETS_MESH_H */

@@ -117,14 +117,14 @@ static void print_figures(const scene *s, const double before[ENERGIES], const d
            (double)s->pairs.total / (double)s->bodies.base.n);
 }
 
-/* Makes so many steps, wherever they are computed; then the scene is as they left it. */
+/* Makes so many steps, wherever they are computed. 0: the scene is now as they left it. */
 typedef void advance_fn(void *user, int64_t steps);
 
 /* Many tablets: a line of text for each sixth of the time, a picture and the figures. */
 static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
 {
     enum { LINES = 6, AT_ONCE = 100 };
-    int64_t const steps = (int64_t)ceil(s->seconds / (double)s->bodies.base.dt);
+    int64_t const begin = s->step, steps = (int64_t)ceil(s->seconds / (double)s->bodies.base.dt);
     progress bar = progress_begin("step");
     double before[ENERGIES], energy[ENERGIES], moment[6], ignored[6], most = 0;
     picture p = panels_new(1, 1);
@@ -132,12 +132,13 @@ static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
     measure(s, before, moment);
     print_line(s, before);
     for (line = 1; line <= LINES; line++) {
-        while (s->step < steps * line / LINES) {
-            int64_t const left = steps * line / LINES - s->step;
+        while (s->step < begin + steps * line / LINES) {
+            int64_t const left = begin + steps * line / LINES - s->step;
             advance(user, left < AT_ONCE ? left : (int64_t)AT_ONCE);
-            progress_show(&bar, s->step, steps, "");
+            progress_show(&bar, s->step - begin, steps, "");
         }
         progress_clear(&bar);
+        advance(user, 0);
         measure(s, energy, ignored);
         print_line(s, energy);
         most = fmax(most, (double)touching(s));

@@ -79,13 +79,14 @@ drum() {
     report $status "the packed drum" "$(seen)"
     below outside 0.1; report $? "no tablet leaves it, packed" "$(seen)"
     above contacts 100; report $? "packed, tablets touch at once" "$(seen)"
-    # The order in memory decides nothing but the tones of the picture, which go by number.
-    tablets --scene drum --packed --seconds 0.001 -n 100
+    # The order in memory decides nothing.
+    tablets --scene drum --packed --seconds 0.001 -n 100 --save order.tab
     grep ' contacts$' "$work/out.txt" >"$work/order.txt"; cp "$work/out.png" "$work/order.png"
-    tablets --scene drum --packed --seconds 0.001 -n 100 --shuffle
+    tablets --scene drum --packed --seconds 0.001 -n 100 --shuffle --save shuffled.tab
     [ -s "$work/order.txt" ] && grep ' contacts$' "$work/out.txt" | cmp -s - "$work/order.txt"
     report $? "in random order the same happens" "$(seen)"
-    ! cmp -s "$work/out.png" "$work/order.png"; report $? "in another order" "$(seen)"
+    cmp -s "$work/out.png" "$work/order.png"; report $? "and is drawn" "$(seen)"
+    ! cmp -s "$work/shuffled.tab" "$work/order.tab"; report $? "in another order" "$(seen)"
 }
 
 # ---- drum of triangles ---------------------------------------------------------------------------
@@ -105,6 +106,60 @@ mesh() {
     below outside 0.1; report $? "no tablet leaves it, lifters" "$(seen)"
     above contacts 10; report $? "tablets touch, lifters" "$(seen)"
     cp "$work/out.png" "$work/lifters.png"
+}
+
+# ---- sorted, saved, loaded, copied ---------------------------------------------------------------
+
+# same NAME FILE FILE: bytes of two states.
+same() { cmp -s "$work/$2" "$work/$3"; report $? "$1" "$(seen)"; }
+
+saved() {
+    local walls
+    for walls in '' '--mesh 3'; do
+        # shellcheck disable=SC2086
+        tablets --scene drum $walls --packed --seconds 0.008 -n 60 --sort-every 7
+        report $status "sorted every 7 steps $walls" "$(seen)"
+        grep ' contacts$' "$work/out.txt" >"$work/sorted.txt"
+        # shellcheck disable=SC2086
+        tablets --scene drum $walls --packed --seconds 0.008 -n 60
+        [ -s "$work/sorted.txt" ] && grep ' contacts$' "$work/out.txt" | cmp -s - "$work/sorted.txt"
+        report $? "as without sorting $walls" "$(seen)"
+        # shellcheck disable=SC2086
+        tablets --scene drum $walls --packed --seconds 0.004 -n 60 --sort-every 7 --save half.tab
+        # shellcheck disable=SC2086
+        tablets --scene drum $walls --packed --seconds 0.004 -n 60 --sort-every 7 --load half.tab \
+            --save parts.tab
+        # shellcheck disable=SC2086
+        tablets --scene drum $walls --packed --seconds 0.00802 -n 60 --sort-every 7 --save whole.tab
+        report $status "saved $walls" "$(seen)"
+        same "a run in two parts has the same bits $walls" parts.tab whole.tab
+    done
+    tablets --scene drum --mesh 3 --packed --seconds 0.001 -n 60 --load half.tab --rounding 0.0004
+    [ $status -eq 1 ] && grep -q 'another set-up: rounding' "$work/err.txt"
+    report $? "refused: another set-up" "$(seen)"
+    head -c 9000 "$work/half.tab" >"$work/short.tab"
+    tablets --scene drum --mesh 3 --packed --seconds 0.001 -n 60 --load short.tab
+    [ $status -eq 1 ] && grep -q 'too short' "$work/err.txt"
+    report $? "refused: a file that is cut" "$(seen)"
+}
+
+# Copies of a part: a tablet near an end meets its image. Energy is that of the parts.
+copies() {
+    tablets --scene drum --mesh 2 --packed --seconds 0.01 -n 60 --slice 2 --save part.tab
+    report $status "a slice" "$(seen)"
+    cp "$work/out.txt" "$work/part.txt"
+    tablets --scene drum --mesh 2 --packed --seconds 0.002 -n 120 --copies 2 --load part.tab
+    report $status "two slices side by side" "$(seen)"
+    below outside 0.05; report $? "no tablet leaves the copies" "$(seen)"
+    [ "$(awk -v part="$(grep ' contacts$' "$work/part.txt" | tail -n 1)" '
+        function far(a, b) { return a > 2.002 * b || a < 1.998 * b }
+        / contacts$/ { gsub(/[(,]/, ""); gsub(/[(,]/, "", part); split(part, was, " ")
+                       print !far($7, was[7]) && !far($9, was[9]); exit }' "$work/out.txt")" = 1 ]
+    report $? "twice the energy of flight and spin of the part" "$(seen)"
+    tablets --scene box --seconds 0.01 -n 50 --save part.tab
+    tablets --scene box --seconds 0.002 -n 300 --copies 6 --load part.tab
+    report $status "six boxes side by side" "$(seen)"
+    below outside 0.05; report $? "no tablet leaves the boxes" "$(seen)"
 }
 
 # ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
@@ -127,6 +182,16 @@ gpu() {
     grep -q '^time: [0-9.]* ms a step, [0-9.]* steps/s in the last [0-9]* steps; [0-9]* MiB$' \
         "$work/out.txt"
     report $? "time per step and memory" "$(seen)"
+    tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --mesh 3 --sort-every 5 --check
+    report $status "sorted, the drum of triangles agrees with serial steps" "$(seen)"
+    tablets --scene drum -n 30 --slice 2 --packed --seconds 0.002 --mesh 2 --save part.tab
+    tablets --scene drum -n 60 --copies 2 --load part.tab --packed --mesh 2 --shuffle \
+        --tables tables.csv --tables-steps 20
+    report $status "tables of the drum" "$(seen)"
+    [ "$(grep -c '^tablets,orders,time' "$work/tables.csv")" -eq 100 ] &&
+        [ "$(grep -c '^tablets,orders,stages.*whole step' "$work/tables.csv")" -eq 5 ] &&
+        [ "$(grep -c '^tablets,history,stages.*whole step' "$work/tables.csv")" -eq 2 ]
+    report $? "all of them" "$(seen)"
     tablets
     [ $status -eq 2 ] && grep -q 'scene lean' "$work/err.txt"
     report $? "lean is refused" "$(seen)"
@@ -158,6 +223,9 @@ heap
 --scene box --mesh 2
 --scene drum --lifters 0.01
 --scene drum --mesh 2 --lifters 0.01 --packed
+--scene box --slice 2
+--scene drum --copies 2
+--scene drum --tables x.csv
 -n 0
 LINES
     tablets --seconds 0.001 --out new/folder/out.png
@@ -198,5 +266,7 @@ pictures() {
     is_picture lifters.png 600 600 1000
 }
 
-if [ $cuda = yes ]; then gpu; else lean; cloud; drum; mesh; command_line; pictures; fi
+if [ $cuda = yes ]; then gpu; else
+    lean; cloud; drum; mesh; saved; copies; command_line; pictures
+fi
 sum_up

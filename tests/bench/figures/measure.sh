@@ -23,6 +23,9 @@
 #             as copies of a slice (3 minutes); 1M that have fallen into a box, 10M and 100M in
 #             copies of that (1 minute); search and forces of 1M and 10M tablets in a drum and a
 #             box (4 minutes); when named
+#   slices    004, tables 6.4, 6.5, 6.9 and 6.11, figure 6.10, section 6.3.6 with tablets: 1M that
+#             have settled in a box, 10M in copies of that; 1M and 10M in a drum that has turned, as
+#             copies of a slice (4 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -30,7 +33,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
-groups='insert dam order walks nbody keys lists drum tablets scaling largest' named=turn
+groups='insert dam order walks nbody keys lists drum tablets scaling largest' named='turn slices'
 
 has() {
     wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
@@ -205,6 +208,39 @@ measure_turn() {
 measure_tablets() {
     heading >>"$1"
     if [ "$size" ]; then forms "$1" box box 500; else forms "$1" box box 1000000; fi
+}
+
+# sliced FILE N COPIES OPTIONS: a part of so many copies moves for the time that OPTIONS say, and is
+# saved; then what --tables shows of all.
+sliced() {
+    file=$1 n=$2 copies=$3; shift 3
+    one=$((n / copies)) whole="-n $n --copies $copies --load $out/part.tab --shuffle"
+    rest=$(echo "$*" | sed 's/--seconds [^ ]*//')
+    case "$*" in *drum*) slice="--slice $copies" ;; *) slice='' ;; esac
+    echo "== tablets $* $slice -n $one --save; $rest $whole --tables" >>"$log"
+    # shellcheck disable=SC2086
+    if "$gpu/tablets" $* $slice -n $one --save "$out/part.tab" --out "$out/tablets.png" \
+            >>"$log" 2>&1 </dev/null &&
+        "$gpu/tablets" $rest $whole --tables "$file.part" $steps >>"$log" 2>&1 </dev/null
+    then take "$file"; else echo "tablets, $n in $copies parts" >>"$out/failed"; fi
+    rm -f "$out/part.tab" "$out/tablets.png"
+}
+
+# Tablets of such a thickness have nearly as many neighbours as the source's.
+measure_slices() {
+    how='--band 0.0015 --cap 0.0008 --steps 20' steps=''
+    box="--scene box $how --seconds 0.3"
+    drum="--scene drum $how --packed --fill 0.1 --rpm 8 --mesh 16 --softness 0.3 --seconds 7.5"
+    if [ "$size" ]; then
+        steps='--tables-steps 20'
+        sliced "$1" 200 2 --scene box $how --seconds 0.01
+        sliced "$1" 200 2 --scene drum $how --mesh 2 --packed --seconds 0.002
+        return
+    fi
+    sliced "$1" 1000000 1 $box
+    sliced "$1" 10000000 10 $box
+    sliced "$1" 1000000 8 $drum
+    sliced "$1" 10000000 80 $drum
 }
 
 # forms FILE WORKLOAD SCENE N OPTIONS: the lines "form: NAME search forces both entries [the

@@ -457,7 +457,8 @@ set xrange [-0.3:6.3]'
     source_is "$kureck, $5; $maxwell. Times in ms. \"Rest\" is the dynamic part of the hybrid list." \
               "Its thread per contact adds up the slots of a particle in the warp (sections 5.1 and" \
               "6.3.1), which is our REDUCE; the rest, in no order, by an atomic for each contact."
-    note "Ours: spheres in a dense lattice that swing about their sites. $6"
+    if [ "$3" != slots ]; then note "Ours: spheres in a dense lattice that swing about their sites. $6"
+    else note "$6"; fi
     for mode in PER_CONTACT PER_PARTICLE REDUCE; do
         curve "ours, $mode" ours "$of && index(method, \"steps/s, $mode\") == 1" "$x" '1000 / ms'
     done
@@ -470,7 +471,7 @@ set xrange [-0.3:6.3]'
     if [ ! "$all" ]; then echo "- $2" >>"$missing"; return; fi
     { picture_head; plot_lines; } >"$work/plot.gnuplot"
     plot
-    page width_table "$3" "$4"
+    page "$([ "$3" = slots ] && echo slots_table || echo width_table)" "$3" "$4"
 }
 width_figure 004-6.2 'Slots of hybrid lists, 1M spheres (004, table 6.2)' width packed-1M \
     'table 6.2, 1M spheres in a box, 9.31 neighbours' ''
@@ -490,6 +491,22 @@ width_figure 004-6.4 \
 width_figure 004-6.5 \
     'Slots of hybrid lists, lists as long as those of 10M tablets (004, table 6.5)' tablets packed-10M \
     'table 6.5, 10M tablets in a box, 11.9 neighbours' "$no_tablets"
+
+no_tablets='Ours: examples/tablets, settled in a box (tablets --tables), of the thickness that has nearly as many'
+no_tablets="$no_tablets neighbours. The source does not say how large its tablets are and how their contacts are"
+no_tablets="$no_tablets found. Rest: whole less slots. No history; with it, and where each contact"
+no_tablets="$no_tablets was: \"pairs+normal\" in the last line, of whole steps."
+slots_table() {
+    width_table "$@"
+    select_rows "group == \"$1\" && workload == \"$2\" && method ~ /^pairs.normal/" \
+        '"\nPairs+normal: " 1000 / ms " steps/s."'
+}
+for million in 1M 10M; do
+    if [ $million = 1M ]; then table=6.4 told=11.95 part=''; else table=6.5 told=11.9
+        part=' Copies of a heap of 1M side by side, every second one its mirror image.'; fi
+    width_figure 004-$table-tablets "Slots of hybrid lists, $million tablets (004, table $table)" slots \
+        box-$million "table $table, $million tablets in a box, $told neighbours" "$no_tablets$part"
+done
 
 # stage_rows FILTER: rows of a group as a table: ours, the source's, how many times as fast. Whole
 # steps also as steps/s.
@@ -569,21 +586,23 @@ only_table 004-settled-large 'Settled spheres, 10M and 100M (004, cases 1 and 5)
     'so that what lies at a wall lies against its image; neighbours as in table 6.3 by a wider' \
     'reach. A fall of 100M would take five times the steps, each a hundred times as long.'
 
-# drum_table: the parts of a step down, how often data is sorted across.
+# drum_table: the parts of a step down, how often data is sorted across. [PROGRAM KIND SORTED
+# UNSORTED]: what lies in the drum, and the source's tables.
 drum_table() { # GROUP NUMBERS
-    select_rows "program == \"drum\" && group == \"$1\" && workload == \"stages\" && $2" \
+    local from=${3:-drum} kind=${4:-sphere}
+    select_rows "program == \"$from\" && group == \"$1\" && workload == \"stages\" && $2" \
         'method "\t" ms "\t" peer' |
-        awk -F '\t' "$number_text"'
+        awk -F '\t' -v kind="$kind" -v sorted="${5:-6.8}" -v not="${6:-6.10}" "$number_text"'
         function show(ms, what) { return ms > 0 ? text(what == "steps/s" ? 1000 / ms : ms) : "–" }
         function time(how, what) { return show(ms[how ": " what], what) }
         function source(how, what) { return show(peer[how ": " what], what) }
         { sub(/whole step$/, "steps/s", $1); ms[$1] = $2; peer[$1] = $3 }
         END {
-            printf "| ms | sorted every step | source, 6.8 | every 10 steps | every 100 steps "
-            print "| sorted once | never, random order | source, 6.10 |"
+            printf "| ms | sorted every step | source, %s | every 10 steps | every 100 steps ", sorted
+            print "| sorted once | never, random order | source, " not " |"
             print "|---|---:|---:|---:|---:|---:|---:|---:|"
-            parts = "integrate,sort,prepare triangles,grid,collect triangle neighbours,collect sphere neighbours,"
-            parts = parts "forces triangles,forces spheres,steps/s,search and forces in one kernel"
+            parts = "integrate,sort,prepare triangles,grid,collect triangle neighbours,collect " kind " neighbours,"
+            parts = parts "forces triangles,forces " kind "s,steps/s,search and forces in one kernel"
             count = split(parts, part, ",")
             for (k = 1; k <= count; k++) {
                 line = "| " part[k] " | " time("sorted every step",
@@ -595,10 +614,10 @@ drum_table() { # GROUP NUMBERS
                     part[k]) " |"
             }
         }'
-    select_rows "program == \"drum\" && group == \"$1\" && workload == \"memory\" && $2" \
-        '"\n" n " spheres. " substr(method, index(method, ":") + 2) ": " value " " unit "."'
-    select_rows "program == \"drum\" && group == \"$1\" && workload == \"turned\" && $2" \
-        '"\n" n " spheres. Before the first step: " value " turns."'
+    select_rows "program == \"$from\" && group == \"$1\" && workload == \"memory\" && $2" \
+        '"\n" n " '"$kind"'s. " substr(method, index(method, ":") + 2) ": " value " " unit "."'
+    select_rows "program == \"$from\" && group == \"$1\" && workload == \"turned\" && $2" \
+        '"\n" n " '"$kind"'s. Before the first step: " value " turns."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
@@ -753,6 +772,67 @@ forms_page 004-forms-shuffled 'Tablets in a drum, not sorted, 10M (004, table 6.
     "$forms_note${drum_note}As 004-forms-drum-10m, in random order (\`--shuffle\`)." \
     'one-kernel 0 1130 2222;pairs 248 428 714'
 
+orders_note='Ours: examples/tablets in a drum of triangles, without history, from a saved state: a part of the drum
+along its axis has turned, and copies of it lie side by side, every second one its mirror image
+(tablets --slice, --save, --load, --copies, --tables). "Never" begins in random order. Triangles are
+prepared once, in the tree: tablets are looked at from the drum. Search and forces in one kernel: of
+tablets and tablets.'
+orders_note=$(echo "$orders_note" | tr '\n' ' ')
+orders_source="in a drum coater after one turn, 7.85 neighbours each; $maxwell. The code before: 1051 ms"
+orders_source="$orders_source for search and forces (not sorted 1130), triangles 470 and 511 (516) ms, 0.48 (0.45) steps/s"
+for million in 1 10; do
+    begin 004-6.9-tablets-${million}m "Tablets in a drum, ${million}M (004, tables 6.9 and 6.11)" '' '' ''
+    source_is "$kureck, tables 6.9 (data sorted) and 6.11 (not): 10M tablets $orders_source"
+    all="program == \"tablets\" && group == \"orders\" && workload == \"stages\" &&
+         n == ${million}000000"
+    note "$orders_note"
+    rm -f "$results/004-6.9-tablets-${million}m.md"
+    if any "$all"; then
+        page drum_table orders "n == ${million}000000" tablets tablet 6.9 6.11
+    else echo "- $title" >>"$missing"; fi
+
+    begin 004-6.10-${million}m "Speed over time in the drum, ${million}M tablets (004, figure 6.10)" \
+        'seconds in the drum' 'steps/s' 'set yrange [0:*]'
+    source_is "$kureck, figure 6.10: steps/s over the time in the drum from t = 7.5 s on, 10M" \
+        "tablets, data sorted or not, and sorted now and then; $maxwell. Numbers in the text: 7.9" \
+        "steps/s sorted at every step (table 6.9), 1.4 never sorted (6.11); sorting every 0.0001" \
+        "to 0.001 s seems a good choice."
+    note 'Ours: as 004-6.9-tablets; each curve goes on where the one before has ended.'
+    for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' \
+        'sorted once'; do
+        curve "$how" ours "program == \"tablets\" && group == \"orders\" && workload == \"time\" &&
+            n == ${million}000000 && method == \"$how: step\"" 'sprintf("%.6f", value)' '1000 / ms'
+    done
+    draw
+done
+
+# history_table: the parts of a step down; without history, with it, and what that costs.
+history_table() {
+    select_rows "program == \"tablets\" && group == \"history\"" 'n "\t" method "\t" ms' |
+        awk -F '\t' "$number_text"'
+        { at = index($2, ": "); how = substr($2, 1, at - 1); what = substr($2, at + 2)
+          ms[$1, how, what] = $3
+          if (!(($1, what) in seen)) { seen[$1, what]; n[++count] = $1; part[count] = what } }
+        END {
+            print "| tablets | ms | without history | with history | times |"
+            print "|---:|---|---:|---:|---:|"
+            for (k = 1; k <= count; k++) {
+                a = ms[n[k], "without history", part[k]]; b = ms[n[k], "with history", part[k]]
+                times = a > 0 ? text(b / a) : "–"
+                print "| " n[k] " | " part[k] " | " text(a) " | " text(b) " | " times " |"
+            }
+        }'
+}
+begin 004-6.3.6-tablets 'Tablets in a drum: what history costs (004, section 6.3.6)' '' '' ''
+source_is "$kureck, section 6.3.6, of 1M spheres: pairs 1.55 to 3.42 ms to collect, 2.21 to 2.32" \
+    "for forces; triangles 1.94 to 6.10 and 0.40 to 0.46; 83 to 36 steps/s, 2.3 times; $maxwell"
+all='program == "tablets" && group == "history"'
+note 'Ours: tablets, as 004-6.9-tablets, sorted every 100 steps, a list of pairs in each step. With' \
+     'history a contact keeps its spring and where the common normal was, so that its force is' \
+     'found sooner. Contacts with triangles are listed and followed in both.'
+rm -f "$results/004-6.3.6-tablets.md"
+if any "$all"; then page history_table; else echo "- $title" >>"$missing"; fi
+
 tablets_table() {
     cat <<'TABLE'
 | source's table | code | triangles: prepare | collect | forces | tablets: collect | forces | steps/s |
@@ -771,7 +851,7 @@ begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure
 source_is "$kureck, times in ms; $maxwell"
 note 'Ours: 004-forms-apart (6.7), 004-forms-drum-10m (6.9), 004-forms-shuffled (6.11), and a box:' \
      '004-forms. Steps of the drum: docs/then-and-now.md. Lists as long as theirs: 004-6.4 and' \
-     '004-6.5. Figure 6.10 has no numbers in the text.'
+     '004-6.5. Figure 6.10 has no numbers in the text. In a drum of triangles that has turned: 004-6.9-tablets.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \

@@ -122,7 +122,7 @@ made_up() {
              }
              list("search;slots, PER_CONTACT;slots, PER_PARTICLE;slots, REDUCE;rest, REDUCE (whole - slots);" \
                   "steps/s, PER_CONTACT;steps/s, PER_PARTICLE;steps/s, REDUCE", ";")
-             split("width,packed-1M width,packed-10M width,packed-100M tablets,packed-1M tablets,packed-10M", kind, " ")
+             split("width,packed-1M width,packed-10M width,packed-100M tablets,packed-1M tablets,packed-10M slots,box-1M slots,box-10M", kind, " ")
              for (d in kind) {
                  split(kind[d], at, ",")
                  for (m in how) for (w = 0; w <= 32; w = w ? 2 * w : 1)
@@ -176,10 +176,18 @@ made_up() {
                  row("drum", "drum", "stages", how[m] ": whole step", 10000000)
                  row("drum", "turn", "stages", how[m] ": whole step", 1000000)
                  row("drum", "turn", "stages", how[m] ": whole step", 10000000)
+                 for (n = 1000000; n <= 1e7; n *= 10) {
+                     row("tablets", "orders", "stages", how[m] ": whole step", n)
+                     for (t = 1; t <= 5; t++)
+                         printf "tablets,orders,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s,0,0\n",
+                             how[m], n, 5 + t, t / 1000
+                 }
                  for (t = 1; t <= 5;
                      t++) printf "drum,drum,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s\n", how[m], t,
                          5 + t, t / 1000
              }
+             row("tablets", "history", "stages", "without history: whole step", 1000000)
+             row("tablets", "history", "stages", "with history: whole step", 1000000)
              row("drum", "drum", "memory", "all: GPU memory in use", 10000000, 2000, "MiB")
              row("bench_nlist_cuda", "tree", "settled-1M", "grid: search", 1000000)
              row("bench_nlist_cuda", "settled", "settled-100M", "search, width 8", 100000000)
@@ -199,6 +207,7 @@ tables='000-order-2d 000-order-2d-10m 000-order-3d 000-order-3d-10m'
 tables="$tables 003-image 003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum"
 tables="$tables 004-forms-drum-10m"
 tables="$tables 004-forms-apart 004-forms-shuffled 004-6.8-turn 004-6.8-turn-10m 004-6.6"
+tables="$tables 004-6.9-tablets-1m 004-6.9-tablets-10m 004-6.3.6-tablets"
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
 tables="$tables 004-6.12 004-settled 004-settled-large 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
@@ -207,7 +216,8 @@ all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
      003-keys-sorted 003-keys-random 003-keys-skewed 003-filter
-     002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9 $tables
+     002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9
+     004-6.4-tablets 004-6.5-tablets 004-6.10-1m 004-6.10-10m $tables
      scaling-gpu scaling-cpu scaling-bytes"
 have_gnuplot=$(command -v gnuplot)
 

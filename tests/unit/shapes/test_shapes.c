@@ -668,7 +668,8 @@ int main(void)
         cmocka_unit_test(test_ray_reach),        cmocka_unit_test(test_walls_plane),
         cmocka_unit_test(test_walls_slope),      cmocka_unit_test(test_walls_rest),
         cmocka_unit_test(test_walls_valley),     cmocka_unit_test(test_walls_ridge),
-        cmocka_unit_test(test_walls_energy),
+        cmocka_unit_test(test_walls_energy),     cmocka_unit_test(test_walls_list),
+        cmocka_unit_test(test_walls_room),       cmocka_unit_test(test_walls_stale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,11 @@ enum { MOST_TRIANGLES = 2000 };
 /* One tablet, and the surface z = height(x, y) as triangles. */
 typedef struct walls_case {
     dem_real pos[4], vel[4], spin[4], turn[4], momentum[4], sums[6];
-    dem_real spring[4 * DEM_SLOTS], plane_spring[4 * DEM_PLANES];
-    int32_t key[DEM_SLOTS], lost, deep;
+    dem_real plane_spring[4 * DEM_PLANES];
+    int32_t row_of, deep;
+    dem_wall_row row[2];
+    dem_wall_kept kept[2][DEM_SLOTS];
+    dem_wall_state state;
     dem_real corner[9 * MOST_TRIANGLES];
     shape body;
     dem_bodies bodies;
@@ -24,6 +27,7 @@ static walls_case *walls_case_new(double restitution, double friction)
     walls_case *c = (walls_case *)calloc(1, sizeof *c);
     dem_system *d = &c->bodies.base;
     double const inverse_mass = 1 / 3.0;
+    int k;
     CHECK(c != NULL);
     c->body = shape_tablet(1, 0.4, 0.3, 0.15);
     d->n = 1;
@@ -38,9 +42,14 @@ static walls_case *walls_case_new(double restitution, double friction)
     c->bodies.momentum = c->momentum;
     c->bodies.shapes = &c->body;
     c->bodies.deep = &c->deep;
-    c->walls.key = c->key;
-    c->walls.spring = c->spring;
-    c->walls.lost = &c->lost;
+    c->walls.row_of = &c->row_of;
+    c->walls.row_room = 1;
+    c->walls.kept_room = DEM_SLOTS;
+    for (k = 0; k < 2; k++) {
+        c->walls.row[k] = &c->row[k];
+        c->walls.kept[k] = c->kept[k];
+    }
+    c->walls.state = &c->state;
     c->walls.turn[0] = c->turn[0] = 1;
     c->pos[3] = c->body.bound;
     c->vel[3] = (dem_real)inverse_mass;
@@ -155,13 +164,20 @@ static void add_hanging_corners(walls_case *c)
 
 /* ---- steps ---- */
 
+/* All triangles push: returns the number of contacts. */
+static int push_walls(walls_case *c)
+{
+    memset(c->sums, 0, sizeof c->sums);
+    CHECK(dem_walls_find(&c->bodies, &c->walls) <= 1);
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    CHECK(!c->deep && !c->state.lost);
+    return c->state.kept[c->state.now];
+}
+
 static int step_walls(walls_case *c)
 {
-    int contacts;
-    memset(c->sums, 0, sizeof c->sums);
-    contacts = dem_body_walls(&c->bodies, &c->walls, 0, c->sums);
+    int const contacts = push_walls(c);
     dem_body_move(&c->bodies, 0, c->sums);
-    CHECK(!c->deep && !c->lost);
     return contacts;
 }
 
@@ -353,7 +369,7 @@ static void test_walls_ridge(void **state)
             }
         }
         build_walls(c);
-        CHECK(dem_body_walls(&c->bodies, &c->walls, 0, c->sums) == 1);
+        CHECK(push_walls(c) == 1);
         CHECK_BELOW(fabs((double)c->sums[2] / 300 - 1), IS_FLOAT ? 1e-3 : 1e-9); /* 3e4 0.01 */
         CHECK_BELOW(fabs((double)c->sums[0]) + fabs((double)c->sums[1]), IS_FLOAT ? 1 : 1e-2);
         walls_case_free(c);
@@ -405,4 +421,167 @@ static void test_walls_energy(void **state)
     }
     CHECK(hits > throws && most == 1);
     CHECK_BELOW(worst, 1e-2);
+}
+
+/* ---- the list of those at the mesh ---- */
+
+enum { CROWD = 24 };
+typedef struct walls_crowd {
+    dem_real x[5][4 * CROWD];   /* pos, vel, spin, turn, momentum */
+    dem_real sums[DEM_SUMS * CROWD];
+    int32_t row_of[CROWD], place[CROWD]; /* place: of tablet k in the arrays */
+    dem_wall_row row[2][CROWD];
+    dem_wall_kept kept[2][DEM_SLOTS * CROWD];
+    dem_wall_state state;
+    dem_bodies bodies;
+    dem_walls walls;
+} walls_crowd;
+
+/* With the walls of `one`; nothing is set in row_of. */
+static walls_crowd *crowd_new(const walls_case *one)
+{
+    walls_crowd *c = (walls_crowd *)calloc(1, sizeof *c);
+    int k;
+    CHECK(c != NULL);
+    c->bodies = one->bodies;
+    c->bodies.base.n = CROWD;
+    c->bodies.base.pos = c->x[0];
+    c->bodies.base.vel = c->x[1];
+    c->bodies.base.spin = c->x[2];
+    c->bodies.turn = c->x[3];
+    c->bodies.momentum = c->x[4];
+    c->walls = one->walls;
+    for (k = 0; k < CROWD; k++) c->row_of[k] = 77 - k;
+    c->walls.row_of = c->row_of;
+    c->walls.row_room = CROWD;
+    c->walls.kept_room = DEM_SLOTS * CROWD;
+    for (k = 0; k < 2; k++) {
+        c->walls.row[k] = c->row[k];
+        c->walls.kept[k] = c->kept[k];
+    }
+    c->walls.state = &c->state;
+    return c;
+}
+
+static void copy_alone(walls_crowd *c, int k, const walls_case *one)
+{
+    const dem_real *const from[5] = {one->pos, one->vel, one->spin, one->turn, one->momentum};
+    int a;
+    for (a = 0; a < 5; a++) memcpy(c->x[a] + 4 * k, from[a], 4 * sizeof(dem_real));
+    c->place[k] = k;
+}
+
+/* Two tablets change places. */
+static void swap_in_crowd(walls_crowd *c, int32_t i, int32_t j)
+{
+    int32_t new_of[CROWD], k;
+    int a;
+    for (k = 0; k < CROWD; k++) {
+        new_of[k] = k == i ? j : k == j ? i : k;
+        if (c->place[k] == i || c->place[k] == j) c->place[k] = i + j - c->place[k];
+    }
+    for (a = 0; a < 5; a++) {
+        dem_real was[4], *one = c->x[a] + 4 * i, *other = c->x[a] + 4 * j;
+        memcpy(was, one, sizeof was);
+        memmove(one, other, sizeof was);
+        memcpy(other, was, sizeof was);
+    }
+    for (k = 0; k < dem_wall_rows(&c->walls, c->state.now); k++)
+        dem_wall_remap(&c->walls, k, new_of);
+}
+
+/* Tablets that hop at different times, and change places in memory: each moves, to the last bit, as
+   it does alone; and only those near the plane are listed. */
+static void test_walls_list(void **state)
+{
+    walls_case *alone[CROWD];
+    walls_crowd *c;
+    uint64_t seed = random_seed(3);
+    int k, step, a, least = CROWD, most = 0, steps = SANITIZED ? 400 : 1500;
+    (void)state;
+    for (k = 0; k < CROWD; k++) {
+        double const pos[3] = {0.3 * random_double(&seed), 0, 1.2 + 2 * random_double(&seed)},
+                     vel[3] = {0.5, random_double(&seed), -1}, turn[4] = {0.8, 0.36, 0.48, 0};
+        alone[k] = walls_case_new(0.9, 0.5);
+        make_plane(alone[k], 1);
+        start_at(alone[k], pos, vel, turn);
+    }
+    c = crowd_new(alone[0]);
+    for (k = 0; k < CROWD; k++) copy_alone(c, k, alone[k]);
+    for (step = 0; step < steps; step++) {
+        int32_t rows;
+        if (step % 3 == 0) swap_in_crowd(c, random_below(&seed, CROWD), random_below(&seed, CROWD));
+        memset(c->sums, 0, sizeof c->sums);
+        rows = dem_walls_find(&c->bodies, &c->walls);
+        dem_walls_push(&c->bodies, &c->walls, c->sums);
+        for (k = 0; k < CROWD; k++) dem_body_move(&c->bodies, k, c->sums + DEM_SUMS * k);
+        for (k = 0; k < CROWD; k++) step_walls(alone[k]);
+        if (rows < least) least = rows;
+        if (rows > most) most = rows;
+    }
+    CHECK(!c->state.lost && least < CROWD / 2 && most > 3 && most < CROWD);
+    for (k = 0; k < CROWD; k++) {
+        const dem_real *const from[5] = {alone[k]->pos, alone[k]->vel, alone[k]->spin,
+                                         alone[k]->turn, alone[k]->momentum};
+        for (a = 0; a < 5; a++)
+            CHECK(!memcmp(c->x[a] + 4 * c->place[k], from[a], 3 * sizeof(dem_real)));
+        walls_case_free(alone[k]);
+    }
+    free(c);
+}
+
+/* Without room it is told, and nothing is written where there is none. */
+static void test_walls_room(void **state)
+{
+    walls_case *one = walls_case_new(1, 0);
+    walls_crowd *c;
+    double const pos[3] = {0, 0, 0.49}, none[3] = {0, 0, 0}, flat[4] = {1, 0, 0, 0};
+    int k;
+    (void)state;
+    make_plane(one, 1);
+    start_at(one, pos, none, flat);
+    c = crowd_new(one);
+    for (k = 0; k < CROWD; k++) copy_alone(c, k, one);
+    c->walls.row_room = CROWD / 2;
+    c->row[1][CROWD / 2].body = -7;
+    CHECK(dem_walls_find(&c->bodies, &c->walls) == CROWD && c->row[1][CROWD / 2].body == -7);
+    c->walls.row_room = CROWD;
+    CHECK(dem_walls_refind(&c->bodies, &c->walls) == CROWD && c->row[1][CROWD / 2].body >= 0);
+    c->walls.kept_room = CROWD - 5;
+    c->kept[1][CROWD - 5].triangle = -7;
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    CHECK(c->state.lost == 5 && c->kept[1][CROWD - 5].triangle == -7);
+    CHECK(c->state.kept[c->state.now] == CROWD);
+    walls_case_free(one);
+    free(c);
+}
+
+/* A tablet that was not at the mesh has nothing from the row at which row_of happens to point. */
+static void test_walls_stale(void **state)
+{
+    walls_case *one = walls_case_new(1, 0.5);
+    walls_crowd *c;
+    double const pos[3] = {0, 0, 0.49}, vel[3] = {0.5, 0, 0}, flat[4] = {1, 0, 0, 0};
+    dem_real first[DEM_SUMS];
+    int k;
+    (void)state;
+    make_plane(one, 1);
+    start_at(one, pos, vel, flat);
+    c = crowd_new(one);
+    for (k = 0; k < CROWD; k++) {
+        copy_alone(c, k, one);
+        c->row_of[k] = 0;
+        if (k > 0) c->x[0][4 * k + 2] = 5;
+    }
+    CHECK(dem_walls_find(&c->bodies, &c->walls) == 1);
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    memcpy(first, c->sums, sizeof first);
+    c->x[0][4 + 2] = c->x[0][2];
+    memset(c->sums, 0, sizeof c->sums);
+    CHECK(dem_walls_find(&c->bodies, &c->walls) == 2);
+    dem_walls_push(&c->bodies, &c->walls, c->sums);
+    CHECK(!memcmp(c->sums + DEM_SUMS, first, sizeof first));
+    CHECK(memcmp(c->sums, first, sizeof first) != 0);
+    walls_case_free(one);
+    free(c);
 }
