@@ -4472,7 +4472,8 @@ static ugrid_result ugrid_i_count_faster(ugrid *grid)
          z  . . . .              Then the same for b and c. (27 cells of 7 particles: 189 copies for
          name                    7 * 189 tests.)
 
-   If a block has more than UGRID_I_GATHER candidates, each of its points has its own walk.
+   If a block has more than UGRID_I_GATHER candidates, each of its points has its own walk, whose
+   candidates are copied and tested in pieces of so many.
    ---------------------------------------------------------------------------------------------- */
 
 /* GATHER: 27 cells of up to 75 particles; 58 KB of stack for float, 99 for double. RANGES: ranges
@@ -4620,6 +4621,25 @@ UGRID_I_NOINLINE void ugrid_i_load_radii(const ugrid_i_search *search, ugrid_i_c
     for (; k < set->count + UGRID_I_LANES; k++) set->radius[k] = 0, set->name[k] = 0;
 }
 
+/* Can the nearest image of any candidate of a walk differ from the candidate? */
+static int ugrid_i_walk_sees_images(const ugrid_near *walk)
+{
+    const ugrid_axis *axis = walk->grid->axis;
+    return ugrid_i_sees_images(&axis[0], &walk->x) | ugrid_i_sees_images(&axis[1], &walk->y) |
+           ugrid_i_sees_images(&axis[2], &walk->z);
+}
+
+/* Copies the last ranges, and what belongs to all candidates. */
+UGRID_I_ALWAYS_INLINE void ugrid_i_end_candidates(const ugrid_i_search *search, int32_t first,
+                                                  ugrid_i_candidates *set)
+{
+    int32_t k;
+    ugrid_i_copy_ranges(search, first, set);
+    /* vectors may read the lanes after the last candidate */
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    if (search->radii) ugrid_i_load_radii(search, set);
+}
+
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
@@ -4628,11 +4648,9 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->reach);
-    int32_t count = 0, k;
+    int32_t count = 0;
     set->count = set->own = set->ranges = 0;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
-                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
-                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    set->images = ugrid_i_walk_sees_images(&walk);
     if (search->half && grid->rows == grid->n) {
         walk.above = first;
         walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
@@ -4645,10 +4663,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
         set->end[set->ranges++] = walk.end;
         if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
     }
-    ugrid_i_copy_ranges(search, first, set);
-    /* vectors may read the lanes after the last candidate */
-    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
-    if (search->radii) ugrid_i_load_radii(search, set);
+    ugrid_i_end_candidates(search, first, set);
     return 1;
 }
 
@@ -4807,17 +4822,13 @@ UGRID_I_ALWAYS_INLINE int32_t ugrid_i_row(const ugrid_i_search *search, ugrid_i_
     return ugrid_i_row_portable(search, set, p, before, after, hits);
 }
 
-/* The row of point j of a block, at p: all candidates but itself; in a half search without the
-   places before it in the block, too. */
-UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
-                                            const ugrid_i_block_of *block, ugrid_i_candidates *set,
-                                            int32_t row, const ugrid_real p[3], int32_t j)
+/* The row of a point at p, or a piece of it: all candidates but before .. after-1. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_pass_row(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                           int32_t row, const ugrid_real p[3], int32_t before,
+                                           int32_t after)
 {
-    int32_t before = search->half ? set->own : set->own + j,
-                  after = set->own + j + !search->half;
     int32_t *const hits = ugrid_i_hits_of(search, set);
     int32_t found;
-    if (block->first < 0) before = after = 0;
     if (search->above) set->row_id = ugrid_id(search->grid, row);
     if (search->radii)
         set->row_radius = ugrid_i_filter_radius(&search->grid->filter, ugrid_id(search->grid, row));
@@ -4828,6 +4839,73 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
 #endif
         found = ugrid_i_row(search, set, p, before, after, hits);
     return found > 0 && search->take(search->user, row, hits, found);
+}
+
+/* The row of point j of a block, at p: all candidates but itself; in a half search without the
+   places before it in the block, too. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
+                                            const ugrid_i_block_of *block, ugrid_i_candidates *set,
+                                            int32_t row, const ugrid_real p[3], int32_t j)
+{
+    int32_t before = search->half ? set->own : set->own + j,
+                  after = set->own + j + !search->half;
+    if (block->first < 0) before = after = 0;
+    return ugrid_i_pass_row(search, set, row, p, before, after);
+}
+
+/* The next candidates of a walk, at most UGRID_I_GATHER: a range that does not fit goes on in the
+   next piece. 0 after the last. */
+static int ugrid_i_next_piece(const ugrid_i_search *search, ugrid_near *walk,
+                              ugrid_i_candidates *set)
+{
+    int32_t const self = walk->self;
+    int32_t count = 0;
+    set->count = set->ranges = 0;
+    set->own = -1;
+    while (count < UGRID_I_GATHER && (walk->begin < walk->end || ugrid_next_range(walk))) {
+        int32_t const begin = walk->begin, room = UGRID_I_GATHER - count,
+                      end = walk->end - begin < room ? walk->end : begin + room;
+        if (begin <= self && self < end) set->own = count + self - begin;
+        count += end - begin;
+        walk->begin = end;
+        set->begin[set->ranges] = begin;
+        set->end[set->ranges++] = end;
+        if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, self, set);
+    }
+    ugrid_i_end_candidates(search, self, set);
+    return count > 0;
+}
+
+/* The row of a point with any number of candidates: those of its walk (half: ugrid_near_half), in
+   pieces. */
+UGRID_I_NOINLINE int ugrid_i_long_row(const ugrid_i_search *search, int32_t row,
+                                      const ugrid_real p[3], ugrid_near walk,
+                                      ugrid_i_candidates *set)
+{
+    set->images = ugrid_i_walk_sees_images(&walk);
+    while (ugrid_i_next_piece(search, &walk, set)) {
+        int const itself = !search->half && set->own >= 0;
+        if (ugrid_i_pass_row(search, set, row, p, itself ? set->own : 0,
+                             itself ? set->own + 1 : 0))
+            return 1;
+    }
+    return 0;
+}
+
+/* The rows of the places first .. last-1 so. A ghost has none. */
+static int ugrid_i_long_rows(const ugrid_i_search *search, int32_t first, int32_t last,
+                             ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t k;
+    for (k = first; k < last; k++)
+        if (ugrid_id(grid, k) < grid->rows &&
+            ugrid_i_long_row(search, k, grid->record[k].x,
+                             search->half ? ugrid_near_half(grid, k, search->reach)
+                                          : ugrid_near_place(grid, k, search->reach),
+                             set))
+            return 1;
+    return 0;
 }
 
 /* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
@@ -4880,7 +4958,7 @@ static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_
     } else if (cell + 1 < end) {
         for (k = cell; k < end; k++) if (ugrid_i_block_rows(search, k, k + 1, set)) return 1;
     } else {
-        for (k = first; k < last; k++) if (ugrid_i_place_row(search, k)) return 1;
+        return ugrid_i_long_rows(search, first, last, set);
     }
     return 0;
 }
@@ -5141,9 +5219,7 @@ static int ugrid_i_fetch_block(const ugrid_i_search *search, ugrid_i_crew *block
     int32_t k, seen = 0;
     int const skips = search->half && !ugrid_i_tight(grid) && grid->rows == grid->n;
     set->count = 0;
-    set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
-                  ugrid_i_sees_images(&grid->axis[1], &walk.y) |
-                  ugrid_i_sees_images(&grid->axis[2], &walk.z);
+    set->images = ugrid_i_walk_sees_images(&walk);
     if (ugrid_i_tight(grid)) set->images = ugrid_i_is_periodic(grid); /* centres may lie beyond */
     if (skips) walk.own_number = block->first; /* cells below are not read: ugrid_i_below_own */
     while (ugrid_i_next_cell(&walk)) {
@@ -5706,6 +5782,15 @@ static void ugrid_i_sort_points(ugrid_i_points *at)
     for (q = 0; q < m; q++) word[q] = (word[q] & 0x7FFFFFFF) * ((int64_t)1 << 32);
 }
 
+/* The row of query q by its own walk. */
+static void ugrid_i_lone_point(const ugrid_i_search *search, int32_t q, const ugrid_real p[3],
+                               ugrid_i_candidates *set)
+{
+    ugrid_near const walk = ugrid_near_within(search->grid, p, search->reach);
+    if (ugrid_i_by_cells(search->grid)) (void)ugrid_i_long_row(search, q, p, walk, set);
+    else (void)ugrid_i_walk_row(search, q, p, walk);
+}
+
 /* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
    the next k. */
 static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i_points *at,
@@ -5730,8 +5815,7 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
     fits = ugrid_i_by_cells(grid) && ugrid_i_collect(search, &block, set);
     for (j = 0; j < block.count; j++) {
         if (fits) (void)ugrid_i_block_row(search, &block, set, q[j], p[j], j);
-        else (void)ugrid_i_walk_row(search, q[j], p[j],
-                                    ugrid_near_within(grid, p[j], search->reach));
+        else ugrid_i_lone_point(search, q[j], p[j], set);
     }
     return k;
 }

@@ -495,6 +495,38 @@ static void test_pieces(void **state)
     }
 }
 
+/* Work of a test, of n particles in one cell that all test each other. */
+static double work_in_a_cell(int32_t n)
+{
+    ugrid grid = {0};
+    ugrid_desc d;
+    real *pos = scene_points(EVEN, n, 3);
+    int64_t pairs;
+    double work;
+    memset(&d, 0, sizeof d);
+    d.cell = 1;
+    d.max[0] = d.max[1] = d.max[2] = 2;
+    CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, n), UGRID_OK);
+    costs_begin();
+    CHECK_RESULT(ugrid_count_pairs(&grid, (real)0.03, &pairs), UGRID_OK);
+    work = costs_end() / ((double)n * n / 2);
+    ugrid_free(&grid);
+    free(pos);
+    return work;
+}
+
+/* A crowd that is tested in pieces costs about what one does that is tested at once. */
+static void test_crowded_cell(void **state)
+{
+    double few, many;
+    (void)state;
+    NEED_COUNT();
+    few = work_in_a_cell(1024);
+    many = work_in_a_cell(4096);
+    costs_show("a test in a crowded cell", "4096, to 1024", many / few);
+    CHECK_GROWTH(many, few, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +534,7 @@ int main(void)
         TEST(test_one_pass), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
         TEST(test_methods), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
         TEST(test_left_out), TEST(test_tasks), TEST(test_pieces),
+        TEST(test_crowded_cell),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

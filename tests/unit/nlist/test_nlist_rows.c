@@ -294,7 +294,8 @@ static void test_searches(void **state)
     }
 }
 
-/* A block of more candidates than the buffer holds: the walks take over, with the same rows. */
+/* A block of more candidates than the buffer holds: they are tested in pieces, with the same
+   rows. */
 static void test_crowd(void **state)
 {
     enum { CROWD = 2600 };
@@ -310,6 +311,37 @@ static void test_crowd(void **state)
     CHECK(ugrid_build(&grid, &d, pos, 0, CROWD) == UGRID_OK);
     CHECK(ugrid_count_pairs(&grid, (nlist_real)0.5, &pairs) == UGRID_OK);
     CHECK(pairs == rows * (rows - 1) / 2 + rows * (CROWD - rows));
+    ugrid_free(&grid);
+}
+
+/* Half lists of spheres of two sizes, whose cells have more candidates than a search copies at a
+   time: the radii are tested there, too. */
+static void test_two_sizes(void **state)
+{
+    enum { SPHERES = 20000 };
+    static nlist_real pos[3 * SPHERES], radii[SPHERES];
+    int32_t const n = small_run() || SANITIZED ? 2500 : SPHERES;
+    wl_random dice = wl_seed(12);
+    nlist list = {0}, brute = {0};
+    ugrid grid = {0};
+    ugrid_desc cells = {0};
+    nlist_desc d = {0};
+    int32_t i;
+    (void)state;
+    cells.max[0] = cells.max[1] = cells.max[2] = n == SPHERES ? 8 : 4;
+    cells.cell = 2;
+    for (i = 0; i < 3 * n; i++) pos[i] = cells.max[0] * (nlist_real)wl_u(&dice);
+    for (i = 0; i < n; i++) radii[i] = i < 10 ? 1 : (nlist_real)0.1;
+    d.radii = radii;
+    d.half = 1;
+    CHECK(ugrid_build(&grid, &cells, pos, 0, n) == UGRID_OK);
+    CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, n), NLIST_OK);
+    CHECK_RESULT(nlist_build_brute(&brute, &d, pos, 0, n), NLIST_OK);
+    CHECK(list.total == brute.total);
+    for (i = 0; i < n; i++)
+        CHECK(list.rows[list.current].count[i] == brute.rows[brute.current].count[i]);
+    nlist_free(&list);
+    nlist_free(&brute);
     ugrid_free(&grid);
 }
 
@@ -503,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builds),   cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_searches), cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_two_sizes),
         cmocka_unit_test(test_points),   cmocka_unit_test(test_history),
         cmocka_unit_test(test_refusals),
     };

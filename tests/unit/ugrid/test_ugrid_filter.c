@@ -3,7 +3,8 @@
 
    The oracle is brute force over all pairs by the rule that the header states, written out here. On
    a lattice of short binary fractions no operation rounds, and many pairs are exactly at their
-   reach. The order of a row is that of an unfiltered one with the largest reach. */
+   reach. The order of a row is that of an unfiltered one with the largest reach. Crowds, in which
+   searches test candidates in pieces, are tested with and without filters. */
 
 #define STB_DS_IMPLEMENTATION
 #include <stb/stb_ds.h>
@@ -274,12 +275,213 @@ static void test_bad_filters(void **state)
     ugrid_free(&g);
 }
 
+/* ---- crowds: more candidates than a search copies at a time ---- */
+
+enum { CROWD = 5000, CROWD_PAIRS = 80 * CROWD };
+
+/* Points of a lattice of 1/64 in a box of 3 cells along each axis; most are in one cell, or in
+   a periodic box in the two at a seam. Others are in a cell beside it, and anywhere.
+   `near`: by pairs of ids, who is within the largest reach of whom. */
+static struct crowd {
+    int32_t n, rows;
+    int32_t at[3 * CROWD];      /* the positions in lattice steps */
+    real pos[3 * CROWD], radii[CROWD];
+    uint32_t masks[CROWD];
+    ugrid_desc desc;
+    int32_t begin[CROWD + 2], near_id[CROWD_PAIRS];
+    int32_t square[CROWD_PAIRS]; /* of their distance, in lattice steps */
+    int32_t length[CROWD];      /* of the rows that are wanted, by id */
+    int32_t wanted[CROWD * 40]; /* 40 places a row, ascending */
+    int32_t names[CROWD_PAIRS], counts[CROWD];
+    int64_t offsets[CROWD + 1];
+} crowd;
+
+enum { CROWD_REACH = 6, CROWD_SIDE = 192 }; /* the largest reach, and the box, in lattice steps */
+
+/* The square of a distance; beyond the largest reach any number that is beyond it. */
+static int32_t crowd_square(int32_t i, int32_t j)
+{
+    int32_t sum = 0, a;
+    for (a = 0; a < 3 && sum <= CROWD_REACH * CROWD_REACH; a++) {
+        int32_t gap = crowd.at[3 * i + a] - crowd.at[3 * j + a];
+        if (gap < 0) gap = -gap;
+        if (crowd.desc.periodic[a] && gap > CROWD_SIDE / 2) gap = CROWD_SIDE - gap;
+        sum += gap * gap;
+    }
+    return sum;
+}
+
+/* By brute force, the rows of ids. */
+static void crowd_make(int32_t n, int periodic)
+{
+    int32_t i, j, a, count = 0;
+    memset(&crowd, 0, sizeof crowd);
+    crowd.n = n;
+    crowd.desc.cell = 1;
+    for (a = 0; a < 3; a++) crowd.desc.max[a] = 3, crowd.desc.periodic[a] = periodic;
+    for (i = 0; i < n; i++) {
+        int const kind = roll(16);
+        for (a = 0; a < 3; a++)
+            crowd.at[3 * i + a] = roll(kind == 0 ? 192 : 64);
+        for (a = 0; kind > 0 && a < 3; a++) crowd.at[3 * i + a] += 128;
+        if (kind > 0) crowd.at[3 * i] -= kind == 1 ? 128 : 64;
+        if (periodic) crowd.at[3 * i] = (crowd.at[3 * i] + 96) % CROWD_SIDE;
+        for (a = 0; a < 3; a++) crowd.pos[3 * i + a] = (real)crowd.at[3 * i + a] / 64;
+        crowd.radii[i] = (real)roll(3) / 64;
+        crowd.masks[i] = (uint32_t)(1 + roll(7));
+    }
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) {
+            int32_t const square = crowd_square(i, j);
+            if (i == j || square > CROWD_REACH * CROWD_REACH) continue;
+            CHECK(count < CROWD_PAIRS);
+            crowd.near_id[count] = j;
+            crowd.square[count++] = square;
+        }
+        crowd.begin[i + 1] = count;
+    }
+}
+
+/* Does the row of i list near pair e? `half` rows: of the lower place, or of the local. */
+static int crowd_lists(const ugrid *g, const int32_t *place, int flags, int32_t i, int32_t e)
+{
+    int32_t const j = crowd.near_id[e];
+    int32_t reach = 2;
+    if (g->filter.radii) reach += (int32_t)(64 * (crowd.radii[i] + crowd.radii[j]));
+    if (g->filter.masks && !(crowd.masks[i] & crowd.masks[j])) return 0;
+    if (i >= g->rows || crowd.square[e] > reach * reach) return 0;
+    if (flags & UGRID_HALF_IDS) return j > i;
+    return !(flags & UGRID_HALF) || j >= g->rows || place[j] > place[i];
+}
+
+/* The places that each row must have, in their order. */
+static void crowd_want(const ugrid *g, int flags)
+{
+    static int32_t place[CROWD];
+    int32_t k, e;
+    for (k = 0; k < g->n; k++) place[ugrid_id(g, k)] = k;
+    memset(crowd.length, 0, sizeof crowd.length);
+    for (k = 0; k < g->n; k++) {
+        int32_t const j = ugrid_id(g, k);
+        for (e = crowd.begin[j]; e < crowd.begin[j + 1]; e++) { /* near pairs are symmetric */
+            int32_t const i = crowd.near_id[e];
+            int32_t back = crowd.begin[i];
+            while (crowd.near_id[back] != j) back++;
+            if (!crowd_lists(g, place, flags, i, back)) continue;
+            CHECK(crowd.length[i] < 40);
+            crowd.wanted[40 * i + crowd.length[i]++] = k;
+        }
+    }
+}
+
+static int crowd_row(void *user, int32_t row, const int32_t *names, int32_t count)
+{
+    CHECK(row < *(const int32_t *)user && crowd.counts[row] + count <= 40);
+    memcpy(crowd.names + 40 * (size_t)row + crowd.counts[row], names,
+           (size_t)count * sizeof *names);
+    crowd.counts[row] += count;
+    return 0;
+}
+
+/* One row: `got` are its names. */
+static void crowd_check_row(const ugrid *g, int flags, int32_t row, const int32_t *got,
+                            int32_t count)
+{
+    int const places = flags & UGRID_PLACES;
+    int32_t const id = places ? ugrid_id(g, row) : row;
+    int32_t k;
+    CHECK(count == crowd.length[id]);
+    for (k = 0; k < count; k++)
+        CHECK(got[k] == (places ? crowd.wanted[40 * id + k]
+                                : ugrid_id(g, crowd.wanted[40 * id + k])));
+}
+
+/* Counts, lists, rows that are passed on, and pairs against what is wanted. */
+static void crowd_check(const ugrid *g, int flags)
+{
+    real const radius = (real)2 / 64;
+    int32_t rows = flags & UGRID_PLACES ? g->n : g->rows;
+    int64_t needed, total = 0;
+    int32_t i;
+    crowd_want(g, flags);
+    CHECK_RESULT(ugrid_count_neighbors(g, radius, flags, crowd.counts), UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors(g, radius, flags, crowd.offsets, crowd.names, CROWD_PAIRS,
+                                 &needed), UGRID_OK);
+    for (i = 0; i < rows; total += crowd.counts[i++]) {
+        CHECK(crowd.offsets[i] == total && crowd.offsets[i + 1] == total + crowd.counts[i]);
+        crowd_check_row(g, flags, i, crowd.names + total, crowd.counts[i]);
+    }
+    CHECK(needed == total && total > 0);
+    memset(crowd.counts, 0, sizeof crowd.counts);
+    CHECK_RESULT(ugrid_each_row(g, radius, flags, crowd_row, &rows), UGRID_OK);
+    for (i = 0; i < rows; i++)
+        crowd_check_row(g, flags, i, crowd.names + 40 * (size_t)i, crowd.counts[i]);
+    if (flags != UGRID_HALF) return;
+    CHECK_RESULT(ugrid_count_pairs(g, radius, &needed), UGRID_OK);
+    CHECK(needed == total);
+}
+
+/* Query points in a crowd: as one query each. */
+static void crowd_check_points(const ugrid *g)
+{
+    real const radius = (real)6 / 64;
+    int32_t const m = 40;
+    int64_t needed;
+    int32_t ids[300], found, i;
+    CHECK_RESULT(ugrid_neighbors_at(g, crowd.pos, 0, m, radius, crowd.offsets, crowd.names,
+                                    CROWD_PAIRS, &needed), UGRID_OK);
+    for (i = 0; i < m; i++) {
+        CHECK_RESULT(ugrid_query(g, crowd.pos + 3 * i, radius, ids, 300, &found), UGRID_OK);
+        CHECK(found == crowd.offsets[i + 1] - crowd.offsets[i]);
+        CHECK(found == crowd.begin[i + 1] - crowd.begin[i] + 1);
+        CHECK(memcmp(ids, crowd.names + crowd.offsets[i], (size_t)found * sizeof *ids) == 0);
+    }
+}
+
+/* All searches of one crowd: with and without ghosts; no filter, radii, radii and masks. */
+static void crowd_search(int32_t rows, int filter)
+{
+    static int const flags[] = {0, UGRID_HALF, UGRID_PLACES, UGRID_HALF | UGRID_PLACES,
+                                UGRID_HALF_IDS};
+    ugrid g = {0};
+    int k;
+    crowd.desc.rows = rows;
+    crowd.desc.method = filter == 1 ? UGRID_SORT : UGRID_COUNT;
+    CHECK_RESULT(ugrid_build(&g, &crowd.desc, crowd.pos, 0, crowd.n), UGRID_OK);
+    if (filter > 0) g.filter.radii = crowd.radii;
+    if (filter > 0) g.filter.largest = (real)2 / 64;
+    if (filter > 1) g.filter.masks = crowd.masks;
+    for (k = 0; k < COUNT_OF(flags); k++)
+        if (!quick_run() || k == filter + (rows ? 2 : 1) || (rows && k == 0))
+            crowd_check(&g, flags[k]);
+    if (filter == 0) crowd_check_points(&g);
+    ugrid_free(&g);
+}
+
+static void test_crowds(void **state)
+{
+    static int32_t const sizes[] = {2400, 2500, CROWD};
+    int size, periodic, filter;
+    (void)state;
+    dice = wl_seed(31);
+    for (size = quick_run() ? 0 : 1; size < (quick_run() ? 1 : SANITIZED ? 2 : 3); size++)
+        for (periodic = 0; periodic < 2; periodic++) {
+            crowd_make(sizes[size], periodic);
+            for (filter = 0; filter < 3; filter++) {
+                if (quick_run() && (filter + periodic) % 2) continue;
+                crowd_search(0, filter);
+                crowd_search(90, filter);
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_radii_alone),
         cmocka_unit_test(test_bad_filters),
+        cmocka_unit_test(test_crowds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
