@@ -2068,9 +2068,10 @@ UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
     const ugrid *grid = walk->grid;
     int32_t x = 0, y = 0, z = 0, number = -1;
     int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded;
-    int there = !by_rows || walk->row >= 0;
+    int there = 1;
+    if (by_rows && walk->row < 0) return -1;
     if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
-    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x) && there;
+    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x);
     if (!by_rows || ugrid_i_tight(grid)) {
         there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
         there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
