@@ -2019,12 +2019,12 @@ UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep 
                                int32_t *cell)
 {
     const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t const turns = ugrid_i_turns(walk, a, sweep);
-    int32_t offset = sweep->turn;
+    int32_t turns, offset = sweep->turn;
     if (!ugrid_i_by_labels(walk->grid) || walk->bits & UGRID_I_WHOLE) {
         *cell = ugrid_i_ascending(axis, sweep, offset);
         return 1;
     }
+    turns = ugrid_i_turns(walk, a, sweep);
     offset -= sweep->low % turns;
     if (offset < 0) offset += turns;
     if (offset >= turns) offset -= turns;
@@ -2062,8 +2062,8 @@ UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
 }
 
 /* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin,
-   end and row are then x, y and z of the cell. */
-UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
+   end and row are then x, y and z of the cell. moved: as ugrid_i_advance has said. */
+UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int moved, int32_t *cells)
 {
     const ugrid *grid = walk->grid;
     int32_t x = 0, y = 0, z = 0, number = -1;
@@ -2072,7 +2072,11 @@ UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int32_t *cells)
     if (by_rows && walk->row < 0) return -1;
     if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
     else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x);
-    if (!by_rows || ugrid_i_tight(grid)) {
+    if (moved == 1 && grid->desc.unbounded && !ugrid_i_by_labels(grid)) { /* as before */
+        y = walk->end;
+        z = walk->row;
+        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
+    } else if (!by_rows || ugrid_i_tight(grid)) {
         there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
         there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
         if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
@@ -2098,7 +2102,7 @@ UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
     if (moved == 2 && grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded)
         ugrid_i_rare_row(walk);
     if (moved) {
-        walk->number = ugrid_i_rare_number(walk, &cells);
+        walk->number = ugrid_i_rare_number(walk, moved, &cells);
         begin = walk->begin;
         end = walk->end;
         if (walk->number >= 0) ugrid_i_visit(walk, cells);
@@ -2133,6 +2137,10 @@ UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local,
     ugrid_real p[3];
     if (grid->record) memcpy(p, grid->record[place].x, sizeof p);
     else ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, ugrid_id(grid, place), p);
+    if (!ugrid_i_tight(grid))
+        return x == ugrid_i_raw_coordinate(&grid->axis[0], p[0]) &&
+               y == ugrid_i_raw_coordinate(&grid->axis[1], p[1]) &&
+               (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
     return ugrid_i_is_step(grid, 0, p[0], local % wide, x) &&
            ugrid_i_is_step(grid, 1, p[1], local / wide % high, y) &&
            (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, p[2], local / (wide * high), z));
@@ -2142,9 +2150,13 @@ UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local,
 UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
                                          int32_t entry, int32_t x, int32_t y, int32_t z)
 {
-    int32_t const place = entry / grid->spans, local = entry % grid->spans;
+    int32_t place = entry, local = 0;
+    if (ugrid_i_tight(grid)) {
+        place = entry / grid->spans;
+        local = entry % grid->spans;
+        if ((bits | bits >> 4) & 7 & ugrid_i_entry_bits(grid, local)) return -1;
+    }
     if (place <= above_local && ugrid_id(grid, place) < grid->rows) return -1;
-    if ((bits | bits >> 4) & 7 & ugrid_i_entry_bits(grid, local)) return -1;
     if (!grid->desc.unbounded || bits & UGRID_I_WHOLE) return place;
     return ugrid_i_is_in_cell(grid, place, local, x, y, z) ? place : -1;
 }
