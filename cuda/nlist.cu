@@ -1801,6 +1801,10 @@ struct nlist_i_sharer {
     __device__ int32_t put_slots() const
     {
         if (staged == 0) return 0;
+        if (!rows.slot) { /* DYNAMIC */
+            atomicAdd(&rows.count[i], staged);
+            return 0;
+        }
         int32_t const first = atomicAdd(&rows.count[i], staged),
                       room = rows.width > first ? rows.width - first : 0,
                       many = staged < room ? staged : room;
@@ -2692,7 +2696,7 @@ __global__ void __launch_bounds__(nlist_i_block, 4)
     __threadfence();
     if (atomicAdd(&job.facts->blocks_done, 1) + 1 < (int32_t)gridDim.x) return;
     __threadfence();
-    job.facts->blocks_done = 0;
+    atomicExch(&job.facts->blocks_done, 0);
     nlist_i_swap(list, job);
 }
 
