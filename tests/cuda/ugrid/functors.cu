@@ -57,7 +57,8 @@ static void test_functors()
         Case const &c = cases[k];
         /* each path of the templates */
         bool const strips = c.walk == UGRID_STRIPS && c.method == UGRID_SORT && !c.no_records;
-        if (!chosen(k, 3 * share) && !(strips && c.bounds <= 1)) continue;
+        bool const lists = c.method == UGRID_LIST && c.walk == UGRID_CELLS && c.bounds <= 1;
+        if (!chosen(k, 3 * share) && !((strips || lists) && c.bounds <= 1)) continue;
         ugrid_desc const d = desc_of(c);
         int const n = std::min(n_max / 4, 2000);
         std::vector<real> const pos = mixed_points(d, n, 4);
