@@ -142,7 +142,8 @@ report_kernels() {
         awk -v name="$name" '{ n = $1; $1 = ""; gsub(/ /, ""); base = $0; sub(/<.*/, "", base);
             sub(/.*::/, "", base)
                                if ((base == name || $0 == name) && n > 0) hit = 1 } END {
-                                   exit !hit }' "$report" || missing="$missing $name"
+                                   exit !hit }' "$report" ||
+            grep -qxF -e "$name" "$dir/unexecuted.list" || missing="$missing $name"
     done
     log=$units/log
     : >"$log"
