@@ -2327,13 +2327,10 @@ static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
-
+    rows->adjacent = 1;
     if (finder->to == list->current && list->built && rows->slot == was.slot &&
         rows->count == was.count && rows->width == was.width)
-        finder->clean = was.n;
-
-    rows->adjacent = 1;
-
+        finder->clean = was.n; /* slots that are -1 already are not written again */
     return NLIST_OK;
 }
 
