@@ -1,13 +1,10 @@
 /* peer_box2d.c - lbvh_world beside the dynamic tree of Box2D v3 (github.com/erincatto/box2d), in
    2D, one thread.
-   Optional: needs Box2D's sources, of which nothing is part of this repository.
+   Optional: BOX2D is a folder with Box2D's sources (its hash set has no public header), in which
+   its library has been built as its own page says. Nothing of it is part of this repository.
 
-       mkdir -p build/box2d
-       for f in aabb bitset core dynamic_tree math_functions table; do
-           cc -O3 -DNDEBUG -Ibox2d/include -c box2d/src/$f.c -o build/box2d/$f.o
-       done
-       cc -std=gnu99 -O3 -I. -Ibox2d/include -Ibox2d/src tests/bench/peer_box2d.c build/box2d/?*.o \
-           -o build/peer_box2d -lm
+       cc -std=gnu99 -O3 -I. -I$BOX2D/include -I$BOX2D/src tests/bench/peer_box2d.c \
+           $BOX2D/build/src/libbox2d.a -o build/peer_box2d -lm -lpthread
        build/peer_box2d 1000 10000 100000
 
    Its broad phase has a tree of stored boxes, moves the leaves of objects that left theirs, and

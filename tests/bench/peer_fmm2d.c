@@ -1,12 +1,11 @@
 /* peer_fmm2d.c - nbody.h beside fmm2d (github.com/flatironinstitute/fmm2d): law 1 / d, one thread,
    equal error.
-   Optional: needs gfortran and fmm2d's sources, of which nothing is part of this repository.
+   Optional: needs fmm2d's shared library, built as its own page says. Nothing of it is part of this
+   repository.
 
-       gfortran -O3 -march=native -fPIC -std=legacy -w -shared FMM2D/src/laplace/[clr]*.f \
-           FMM2D/src/common/[cfhlnpt]*.f FMM2D/src/common/dlaran.f -o libfmm2d.so
        cc -std=c99 -O3 -march=native -ffp-contract=off -DNBODY_REAL=double -I. \
            tests/bench/peer_fmm2d.c -o build/bench/peer_fmm2d -lm -ldl
-       build/bench/peer_fmm2d ./libfmm2d.so 10000 100000
+       build/bench/peer_fmm2d fmm2d/lib/libfmm2d.so 10000 100000
 
    For each input and error: the smallest order of ours and the largest eps of theirs whose error is
    not above it, and the median of the ratios of their CPU times, taken in turn. The error is the
