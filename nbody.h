@@ -6920,6 +6920,12 @@ beside nbody.h"
 #endif
 
 #ifdef NBODY_WITH_BLOCKS /* is built on two other parts */
+#if defined(__has_include)
+#if !__has_include("more/nbody_blocks.h")
+#error "nbody.h: NBODY_WITH_BLOCKS needs the file more/nbody_blocks.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
 #ifndef NBODY_WITH_STEP
 #define NBODY_WITH_STEP
 #endif
@@ -6949,12 +6955,6 @@ nbody.h"
 #endif
 
 #ifdef NBODY_WITH_BLOCKS
-#if defined(__has_include)
-#if !__has_include("more/nbody_blocks.h")
-#error "nbody.h: NBODY_WITH_BLOCKS needs the file more/nbody_blocks.h: copy the folder more beside \
-nbody.h"
-#endif
-#endif
 #include "more/nbody_blocks.h"
 #endif
 

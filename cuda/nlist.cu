@@ -2519,8 +2519,8 @@ struct nlist_i_tile_rows {
 
     /* Notes what some slots of one row say, those from slot `at` of the tile on. */
     template <int Slots>
-    __device__ void note(nlist_i_changes &changes, int32_t at, const int32_t (&now)[Slots],
-                         const int32_t (&had)[Slots]) const
+    __device__ void note(nlist_i_changes &changes, int32_t at, const int32_t *now,
+                         const int32_t *had) const
     {
         bool same = true;
 #pragma unroll

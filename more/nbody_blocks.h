@@ -155,12 +155,12 @@ NBODY_FN int32_t nbody_i_step_ends(const nbody_i_blocks *b, int32_t i)
 /* A step of body i begins: half a kick. */
 NBODY_FN void nbody_i_begin_step(const nbody_i_blocks *b, int32_t i, int32_t tick)
 {
-    nbody_real const half =
+    nbody_real const half_step =
         (nbody_real)(0.5 * nbody_i_block_time(b, nbody_i_ticks(b, b->level[i])));
     size_t const e = 2 * (size_t)i;
     int a;
     for (a = 0; a < 2; a++) {
-        nbody_i_kick(&b->bodies, e + (size_t)a, half);
+        nbody_i_kick(&b->bodies, e + (size_t)a, half_step);
         b->from[e + (size_t)a] = b->bodies.pos[e + (size_t)a];
     }
     b->since[i] = tick;

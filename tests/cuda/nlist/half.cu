@@ -62,3 +62,31 @@ static void test_half_giant()
         check_rows(b.serial, b.copy, false, false);
     }
 }
+
+/* All forms of half a search in a grid with records: strips of cells, with images and without, and
+   ranges of one cell (Morton order); where only the distance decides, and where radii do; rows that
+   are counted first, and slots. Asked for, or chosen because the grid is coherent. */
+static void test_half_records()
+{
+    for (size_t k = 0; k < 3 * 2 * 2 * 2; k++) {
+        Case c = {};
+        Both b;
+        c.source = GRID;
+        c.dim = 3;
+        c.half = 1;
+        c.variant = 4 * (k % 3 == 0); /* UGRID_COUNT, of smaller cells; UGRID_SORT */
+        c.periodic = k % 3 == 1 ? 2 : 0;
+        c.radii = (int)(k / 3 % 2);
+        c.layout = k / 6 % 2 ? NLIST_HYBRID : NLIST_COMPACT;
+        c.n = 40;
+        context = "half records " + std::to_string(k) + ": " + name_of(c);
+        Input in = input_of(c, (int)k);
+        if (in.desc.radius == 0) in.desc.radius = (real)0.1;
+        in.cells.cell_order = k % 3 == 2 ? UGRID_MORTON : UGRID_ROWS;
+        in.cells.coherent = k / 12 == 0;
+        b.gpu.search = in.cells.coherent ? 0 : NLIST_I_BY_PAIR;
+        OnDevice const on_device(in);
+        build(&b, c, in, on_device);
+        CHECK(b.serial.total > 0);
+    }
+}

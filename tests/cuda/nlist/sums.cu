@@ -185,9 +185,11 @@ static void test_sums()
         if (!build(&b, c, in, on_device)) continue;
         check_sums_of(&b, (int)(scattered(k) % 5), (int)k);
     }
-    for (int values = 0; values < 5; values++) { /* chains by every number of values */
+    for (int k = 0; k < 10; k++) { /* chains, and slots, by every number of values */
+        int const values = k % 5;
         Case c = {};
-        c.layout = NLIST_DYNAMIC;
+        c.layout = k < 5 ? NLIST_DYNAMIC : NLIST_HYBRID;
+        c.width = k < 5 ? 0 : 4;
         c.half = 1;
         c.dim = 3;
         c.n = 40;

@@ -58,10 +58,12 @@ struct TouchSum {
 
 } /* namespace */
 
-/* One step: by a kernel, by nlist_cuda_each, or by a sum. */
-static void touch_on_device(nlist_cuda *gpu, int way, const real *pos, double radius, real *sums)
+/* One step: by a kernel, by nlist_cuda_each, or by a sum, with a unit (not 0) or without. */
+static void touch_on_device(nlist_cuda *gpu, int way, double unit, const real *pos, double radius,
+                            real *sums)
 {
     nlist_sums how = {};
+    how.unit = unit;
     if (way == 0) {
         launch(TOUCH_MOST, touch_rows, gpu->device, pos, radius);
     } else if (way == 1) {
@@ -69,6 +71,16 @@ static void touch_on_device(nlist_cuda *gpu, int way, const real *pos, double ra
     } else {
         how.mode = (nlist_mode)(way - 2);
         CHECK_RESULT(nlist_cuda_sum<1>(gpu, &how, TouchSum{pos, radius}, sums, stream), NLIST_OK);
+    }
+}
+
+/* A sum over contacts, of 1 each, is their number. */
+static void check_touch_sums(touch_model *m, const std::vector<real> &sums)
+{
+    for (int32_t i = 0; i < m->n; i++) {
+        int32_t contacts = 0;
+        for (int32_t j = 0; j < m->n; j++) contacts += j != i && touch_of(m, i, j)->steps > 0;
+        CHECK(sums[(size_t)i] == (real)contacts);
     }
 }
 
@@ -116,9 +128,11 @@ static void touching_life(uint64_t seed, int64_t met[4])
             CHECK(touch_built(&m, &list) == 0);
         }
         touch_count(&m);
-        touch_on_device(&gpu, way, d_pos.p, (double)m.radius, d_sums.p);
+        d_sums.set(zeros);
+        touch_on_device(&gpu, way, step % 2 ? 0.25 : 0, d_pos.p, (double)m.radius, d_sums.p);
         CHECK_RESULT(nlist_cuda_download(&list, &gpu, stream), NLIST_OK);
         CHECK(touch_kept(&m, &list) == 0);
+        if (way >= 2) check_touch_sums(&m, d_sums.get());
     }
     for (int k = 0; k < 4; k++) met[k] += m.met[k];
     hmfree(m.map);

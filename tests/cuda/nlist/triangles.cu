@@ -150,3 +150,55 @@ static void test_mesh()
     for (int seed = 0; seed < 32; seed++)
         if (chosen((size_t)seed, share, 4)) run_mesh(seed, share > 4 ? 4 : 20);
 }
+
+namespace {
+
+/* Whether particle i and the triangle of an entry touch in a step: two in three do. */
+__host__ __device__ bool touches_wall(int step, int32_t i, int32_t key)
+{
+    return scattered(((uint64_t)step << 40) ^ ((uint64_t)i << 20) ^ (uint64_t)key) % 3 > 0;
+}
+
+__global__ void touch_walls(__grid_constant__ const nlist_device device, int step)
+{
+    int32_t const i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    nlist_each e = nlist_of(&device.list, i);
+    while (nlist_next(&e)) (void)nlist_touch(&e, touches_wall(step, i, e.id));
+}
+
+} /* namespace */
+
+/* Entries that say whether they touch the mesh (desc.contacts), on both sides: the same events. */
+static void test_mesh_contacts()
+{
+    int64_t met[NLIST_EVENT_KINDS] = {};
+    for (int seed = 0; seed < 2; seed++) {
+        Both b;
+        wl_random r = wl_seed((uint64_t)seed);
+        Mesh const mesh = mesh_of(4, true, false);
+        MeshOnDevice const mesh_there(mesh);
+        Input in = mesh_particles(40, false, false, &r);
+        in.desc.history = 4 * seed;
+        in.desc.events = in.desc.contacts = 1;
+        build_mesh_trees(&b, mesh, mesh_there);
+        for (int step = 0; step < 5; step++) {
+            context = "mesh contacts " + std::to_string(seed) + ", step " + std::to_string(step);
+            OnDevice const there(in);
+            nlist_desc device = device_desc(in, there);
+            CHECK_RESULT(mesh_serial(&b, host_desc(in), mesh, in), NLIST_OK);
+            fit_exactly(b.serial, &device), device.width = 0;
+            CHECK_RESULT(mesh_gpu(&b, device, mesh, mesh_there, in, there), NLIST_OK);
+            CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
+            compare(&b, false, true);
+            for (int kind = 0; kind < NLIST_EVENT_KINDS; kind++)
+                met[kind] += b.serial.event_count[kind];
+            for (int32_t i = 0; i < in.n; i++) {
+                nlist_each e = nlist_of(&b.serial, i);
+                while (nlist_next(&e)) (void)nlist_touch(&e, touches_wall(step, i, e.id));
+            }
+            launch(in.n, touch_walls, b.gpu.device, step);
+            for (real &x : in.pos) x += (real)(0.03 * ((double)wl_u(&r) - 0.5));
+        }
+    }
+    for (int64_t count : met) CHECK(count > 20);
+}

@@ -77,7 +77,7 @@ static void same_tree(void)
 /* The same pairs, in the same order; also where only some of them fit. */
 static void same_pairs(void)
 {
-    int64_t found, again;
+    int64_t found = -1, again = -2; /* (so that what is not set is seen) */
     int32_t *one, *other;
     faster = 0;
     assert_int_equal(lbvh_count_pairs(&plain, &found), LBVH_OK);
