@@ -4068,7 +4068,7 @@ static int nlist_i_carry_changed(nlist_i_finder *finder, nlist_i_pending *pendin
     int32_t at = same, k;
     for (k = same; k < now->count; k++) {
         int32_t const was = nlist_i_find_from(old, new_of, same, at, now->id[k]);
-        unsigned char *const to = now->history + (size_t)k * bytes;
+        unsigned char *const to = bytes > 0 ? now->history + (size_t)k * bytes : NULL;
         left -= was >= at ? was - at : old->count - same;
         if (left < 0) return 0;
         if (notes)

@@ -5157,30 +5157,33 @@ static int ugrid_i_same_cells(const ugrid_near *a, const ugrid_near *b)
            a->bits == b->bits;
 }
 
-/* Chooses the cells of a block from its first one on, and its walk. 0: they have no members. */
+/* Chooses the cells of a block from its first one on, and its walk. Its last cell has members: one
+   beyond them may be out of the walk's reach. 0: no cell has members. */
 static int ugrid_i_join_cells(const ugrid_i_search *search, ugrid_i_crew *block)
 {
     const ugrid *grid = search->grid;
     int const joins = !ugrid_i_tight(grid) && grid->desc.cell_order == UGRID_ROWS;
     int32_t const width = grid->axis[0].cells, left = width - block->first % width,
                   most = search->form == UGRID_I_AVX512 ? 20 : 10;
+    int32_t const cells = !joins ? 1 : left < UGRID_I_JOINED ? left : UGRID_I_JOINED;
+    int32_t c, joined = 1;
     ugrid_i_block_of box, more;
     memset(&box, 0, sizeof box);
-    for (block->last = block->first; block->last < block->first + (joins ? left : 1);
-         block->last++) {
-        ugrid_near cell = ugrid_i_in_cell(grid, block->last);
+    for (c = 0; c < cells && (c == 0 || box.count > 0); c++) {
+        ugrid_near cell = ugrid_i_in_cell(grid, block->first + c);
         ugrid_real p[3];
         int32_t place;
-        if (block->last - block->first == UGRID_I_JOINED) break;
         more = box;
         while ((place = ugrid_i_next_member(&cell)) >= 0) {
             if (ugrid_i_tight(grid) && more.count > 0) continue; /* the walk is that of the first */
             ugrid_point(grid, place, p);
             ugrid_i_extend(&more, p);
         }
-        if (block->last > block->first && more.count > most) break;
+        if (c > 0 && more.count > most) break;
+        if (more.count > box.count) joined = c + 1;
         box = more;
     }
+    block->last = block->first + joined;
     if (box.count > 0) block->walk = ugrid_i_near_box(grid, box.from, box.to, search->reach);
     return box.count > 0;
 }
