@@ -44,8 +44,8 @@ program lj
     call forces
     v = v + dt / 2 * f
   end do
-  print '(i0, a, i0, a, i0, a, f10.6, a, f9.6, a, es8.1)', n, " atoms, ", steps, " steps, ", lists, &
-    " lists: energy per atom", energy, ", never off by more than", drift, "; momentum", &
+  print '(i0, a, i0, a, i0, a, f10.6, a, f9.6, a, es8.1)', n, " atoms, ", steps, " steps, ", &
+    lists, " lists: energy per atom", energy, ", never off by more than", drift, "; momentum", &
     maxval(abs(sum(v, 2)))
   call nlist_free(list)
   call ugrid_free(grid)

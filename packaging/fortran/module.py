@@ -141,12 +141,13 @@ class Headers:
         for codes in re.findall(r"#define \w+_RESULTS\(X\)((?:.*\\\n)*.*\n)", self.whole):
             for number, code in enumerate(re.findall(r"\bX\((\w+),", codes)):
                 known[code] = number
-        for body in re.findall(r"\benum (?:\w+ )?\{([^{}]*)\}", declare.plain(without_cuda(self.whole))):
+        text = declare.plain(without_cuda(self.whole))
+        for body in re.findall(r"\benum (?:\w+ )?\{([^{}]*)\}", text):
             following = 0
             for entry in filter(str.strip, body.split(",")):
                 name, _, value = (part.strip() for part in entry.partition("="))
                 if value:
-                    words = re.sub(r"\b([A-Z]\w*)\b", lambda m: str(known.get(m[1], "?")), value)
+                    words = re.sub(r"\b[A-Z]\w*", lambda m: str(known.get(m[0], "?")), value)
                     counts = re.fullmatch(r"(0x)?[0-9A-F\s<|+*()-]+", words)
                     following = int(eval(words)) if counts else None    # a header of ours
                 if following is None:
@@ -202,8 +203,8 @@ def constant(headers, name):
     return name + "_VALUE" if name.lower() in used else name
 
 
-HEAD = """! nearfield.f90 - nearfield %d.%d.%d for Fortran. Written by packaging/fortran/module.py from the
-! headers; not to be edited. What a function does, its results and its cost: its comment in C.
+HEAD = """! nearfield.f90 - nearfield %d.%d.%d for Fortran. Written by packaging/fortran/module.py
+! from the headers; not to be edited. What a function does, its results and its cost: its comment in C.
 ! SPDX-License-Identifier: MIT OR Unlicense
 !
 ! Numbers of particles and places begin at 0, as in C. Positions: real :: x(dim, n), stride
