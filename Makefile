@@ -56,6 +56,7 @@ help:
 	@echo 'make engine       the broad phase of Chipmunk2D, beside its own: build/chipmunk_scenes'
 	@echo 'make mpi          spheres on several ranks: build/mpi_slabs, build/mpi_slabs_gpu'
 	@echo 'make shared       build/libnearfield.so for Python (make shared-cuda: its GPU half)'
+	@echo 'make fortran      the module for Fortran, and a Lennard-Jones liquid: build/fortran'
 	@echo 'make single       each header and its parts in one file: build/single'
 	@echo 'make wheel        the Python package for this machine: build/wheels'
 	@echo 'make fuzz         fuzz each header for MINUTES=10'

@@ -8,6 +8,7 @@
 #   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)
 #   packaging/python/     -> build/libnearfield.so and, for GPUs, two more; the package nearfield in
 #                            build/python; a wheel of it in build/wheels
+#   packaging/fortran/    -> build/fortran/nearfield.f90, a module; build/fortran/lj
 
 ASSIMP_CFLAGS = $$(pkg-config --cflags assimp)
 ASSIMP_LIBS = $$(pkg-config --libs assimp)
@@ -149,6 +150,22 @@ $(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBR
 # packaging/README.md.
 wheel:
 	python3 -m pip wheel . --no-deps --wheel-dir build/wheels
+
+# ---- for Fortran ------------------------------------------------------------------------------
+
+# The module is written from the headers, so that it is never out of date.
+GFORTRAN ?= gfortran
+.PHONY: fortran
+fortran: build/fortran/lj
+build/fortran/nearfield.f90: packaging/fortran/module.py packaging/python/declare.py $(SOURCES) \
+    $(wildcard $(PY_LIBRARY)/*)
+	@mkdir -p build/fortran
+	python3 $< . $@ build/fortran/sizes
+build/fortran/nearfield.o: build/fortran/nearfield.f90
+	cd build/fortran && $(GFORTRAN) -std=f2018 -Wall -O2 -c nearfield.f90
+build/fortran/lj: packaging/fortran/lj.f90 build/fortran/nearfield.o build/libnearfield.so
+	$(GFORTRAN) -std=f2018 -Wall -Wextra -O2 -Ibuild/fortran $(filter %.f90 %.o,$^) -o $@ -Lbuild \
+	    -lnearfield -Wl,-rpath,'$$ORIGIN/..'
 
 # ---- their tests --------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ optional() {
     have lintian || echo lintian
     have fakeroot || echo fakeroot
     python3 -c 'import ensurepip' 2>/dev/null || echo python3 python3-venv # and Conan's
+    have gfortran || echo gfortran              # packaging/fortran
     have valgrind || echo valgrind libc6-dbg    # valgrind needs the C library's symbols
     links_32_bit || echo "gcc-$(gcc -dumpversion)-multilib g++-$(gcc -dumpversion)-multilib" \
         # gcc-multilib itself would exclude the cross compilers

@@ -4,6 +4,8 @@
 #ifndef CURVES_RUN_H
 #define CURVES_RUN_H
 
+#include "../common/progress.h"
+
 typedef struct options {
     int32_t n, cells, seed, rounds, list; /* n 0: four for each cell */
     const char *out;
@@ -111,6 +113,7 @@ static void count_lines(layout *l, int32_t n, picture *page)
 /* In turns, since the speed of a machine changes. */
 static void measure(layout *l, int rounds)
 {
+    progress bar = progress_begin("turn");
     int round, order;
     for (round = 0; round < rounds; round++)
         for (order = 0; order < ORDERS; order++) {
@@ -118,6 +121,7 @@ static void measure(layout *l, int rounds)
             search(&l[order]);
             seconds += processor_seconds();
             if (round == 0 || seconds < l[order].seconds) l[order].seconds = seconds;
+            progress_show(&bar, round * ORDERS + order + 1, (int64_t)rounds * ORDERS, "");
         }
 }
 

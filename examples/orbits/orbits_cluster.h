@@ -5,7 +5,13 @@
    Each line: an integrator, how many forces on one body it took, and the largest error of the
    energy at the end of a 64th of a unit of time. */
 
+#include "../common/progress.h"
+
+enum { CLUSTER_LINES = 9 };
+
 typedef struct cluster {
+    progress bar;
+    int lines;                  /* that are printed */
     nbody_bodies bodies;
     nbody_desc desc;
     double *potential, first;   /* [n]; the energy at the start */
@@ -73,10 +79,14 @@ static void cluster_line(orbits *o, cluster *c, const char *name, int blocked, d
                  "a step");
         if (!blocked) forces += (int64_t)number * o->n;
         worst = fmax(worst, fabs(cluster_energy(o, c) / c->first - 1));
+        progress_show(&c->bar, c->lines * steps + k + 1, CLUSTER_LINES * steps, "");
     }
+    c->lines++;
+    progress_clear(&c->bar);
     printf("%-9s %9g %12lld %10.2e", name, number, (long long)forces, worst);
     if (blocked) printf("   steps of the binary: down to 1/%d", 1 << deepest);
     printf("\n");
+    fflush(stdout);
     nbody_blocks_free(&blocks);
 }
 
@@ -87,6 +97,7 @@ static void cluster_table(orbits *o)
     cluster c;
     int k;
     memset(&c, 0, sizeof c);
+    c.bar = progress_begin("step");
     c.bodies.pos = (double *)zeros(2 * n, sizeof(double));
     c.bodies.vel = (double *)zeros(2 * n, sizeof(double));
     c.bodies.acc = (double *)zeros(2 * n, sizeof(double));

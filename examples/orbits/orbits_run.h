@@ -1,7 +1,7 @@
 /* orbits_run.h - the table of orbits.c, which includes this: errors by step and by tolerance.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-enum { LEAPFROG, RK4, ADAPTIVE };
+enum { LEAPFROG, RK4, ADAPTIVE, ORBITS_LINES = 6 };
 
 static const char *const integrator_name[] = {"leapfrog", "RK4", "adaptive"};
 
@@ -24,19 +24,22 @@ static double orbits_run(orbits *o, int integrator, double number, motion *m)
 
 /* Order: from the error of the line before, with steps twice as long. Of adaptive steps: how the
    error falls with the evaluations. */
-static void orbits_lines(orbits *o, int integrator)
+static void orbits_lines(orbits *o, int integrator, progress *bar)
 {
     double before = 0, cost = 0;
     int k;
-    for (k = 0; k < 6; k++) {
+    for (k = 0; k < ORBITS_LINES; k++) {
         double const number = integrator == ADAPTIVE ? pow(10, -4 - k) : 100 * pow(2, k);
         motion m;
         double const error = orbits_run(o, integrator, number, &m);
+        progress_clear(bar);
         printf("%-9s %9.4g %9lld %8lld %10.2e", integrator_name[integrator], number,
                (long long)m.evaluations, (long long)m.rejected, error);
         if (k > 0 && error > 0 && before > 0)
             printf(" %6.2f", log(before / error) / log((double)m.evaluations / cost));
         printf("\n");
+        fflush(stdout);
+        progress_show(bar, integrator * ORBITS_LINES + k + 1, 3 * ORBITS_LINES, "");
         before = error;
         cost = (double)m.evaluations;
         motion_free(&m);
@@ -74,6 +77,7 @@ static orbits orbits_read(int argc, char **argv)
 int main(int argc, char **argv)
 {
     orbits o = orbits_read(argc, argv);
+    progress bar = progress_begin("run");
     int32_t i;
     int integrator;
     if (o.which == CENTRE) o.n = 1;
@@ -89,7 +93,8 @@ int main(int argc, char **argv)
     }
     printf("%-9s %9s %9s %8s %10s %6s\n", "", "steps or", "evalua-", "", "", "");
     printf("%-9s %9s %9s %8s %10s %6s\n", "", "tolerance", "tions", "rejected", "error", "order");
-    for (integrator = LEAPFROG; integrator <= ADAPTIVE; integrator++) orbits_lines(&o, integrator);
+    for (integrator = LEAPFROG; integrator <= ADAPTIVE; integrator++)
+        orbits_lines(&o, integrator, &bar);
     nbody_free(&o.sim);
     free(o.mass);
     return 0;

@@ -5,6 +5,7 @@
 #ifndef PYRAMID_RUN_H
 #define PYRAMID_RUN_H
 
+#include "../common/progress.h"
 #include "pyramid.h"
 
 /* So many steps: pyramid.c has it, and pyramid.cu has its own. Afterwards spheres and lists of h
@@ -77,6 +78,7 @@ static double run(heap *h, heap *beside, double seconds, picture *c, int top)
     long done = 0, next;
     int second;
     double spent = 0, off = 0;
+    progress bar = progress_begin("second");
     char caption[64];
     for (second = 0;; second++, done = next) {
         double const from = seconds_now();
@@ -86,7 +88,9 @@ static double run(heap *h, heap *beside, double seconds, picture *c, int top)
         spent += seconds_now() - from;
         if (beside) advance_serial(beside, next - done);
         if (beside) off = fmax(off, apart(h, beside));
+        progress_clear(&bar);
         print_second(h, beside, (double)next * dt);
+        if (second) progress_show(&bar, second, (int64_t)ceil(seconds), "");
         snprintf(caption, sizeof caption, "%s, %d s",
                  h->system.history_off ? "without history" : "with history", second);
         if (second < SHOTS) draw_panel(c, second * PANEL_WIDE, top, h, caption);

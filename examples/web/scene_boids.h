@@ -12,13 +12,16 @@ static boids_flock flock;
 
 static const char *boids_begin(void)
 {
-    boids_model const model = boids_model_of(page.n, 4 + 36 * page.setting);
+    boids_model model = boids_model_of(page.n, 4 + 36 * page.setting);
+    float const area = model.box[0] * model.box[1];
+    model.box[0] = sqrtf(area * page.wide / page.high);     /* as wide and high as the page */
+    model.box[1] = area / model.box[0];
     return boids_start(&flock, &model, page.n, 1) ? NULL : no_memory;
 }
 
 static const char *boids_go(void)
 {
-    float const scale = WEB_WIDE / flock.model.box[0];
+    float const scale = page.wide / flock.model.box[0];
     ugrid_result result;
     int32_t i;
     flock.model.hunted = page.mouse.over;

@@ -32,9 +32,9 @@ static const char *dam_begin(void)
 {
     float const part = 0.15f + 0.45f * page.setting;
     int32_t i, column;
-    dam.scale = sqrtf(part * WEB_WIDE * WEB_HIGH / (float)page.n);
-    dam.box[0] = WEB_WIDE / dam.scale;
-    dam.box[1] = WEB_HIGH / dam.scale;
+    dam.scale = sqrtf(part * page.wide * page.high / (float)page.n);
+    dam.box[0] = page.wide / dam.scale;
+    dam.box[1] = page.high / dam.scale;
     /* a column as high as the box presses its lowest disc by a quarter */
     dam.gravity = 0.25f * DAM_SPRING / dam.box[1];
     dam.pos = (float *)malloc(2 * (size_t)page.n * sizeof(float));

@@ -152,9 +152,9 @@ static const char *fluid_begin(void)
     float const part = 0.1f + 0.4f * page.setting;
     const char *wrong;
     int32_t rows, i;
-    fluid.scale = sqrtf(part * WEB_WIDE * WEB_HIGH / (float)page.n);
-    fluid.box[0] = floorf(WEB_WIDE / fluid.scale);
-    fluid.box[1] = WEB_HIGH / fluid.scale;
+    fluid.scale = sqrtf(part * page.wide * page.high / (float)page.n);
+    fluid.box[0] = floorf(page.wide / fluid.scale);
+    fluid.box[1] = page.high / fluid.scale;
     rows = (int32_t)(0.85f * fluid.box[1]) > 1 ? (int32_t)(0.85f * fluid.box[1]) : 1;
     fluid.n = fluid_walls();
     fluid.now.pos = (float *)calloc(4 * (size_t)fluid.n, sizeof(float));

@@ -16,8 +16,10 @@ static struct galaxy {
     float *mass;
 } galaxy;
 
-#define GALAXY_SCALE 2.2f   /* a unit of length on the page */
 #define GALAXY_HEART 0.8f   /* part of a disc's mass that is one heavy body in its middle */
+
+/* A unit of length on the page. */
+static float galaxy_scale(void) { return page.wide < page.high ? 1.7f : 2.2f; }
 
 static void galaxy_end(void)
 {
@@ -97,8 +99,8 @@ static const char *galaxy_go(void)
     nbody_counts counts;
     nbody_result result;
     int32_t i;
-    galaxy.bodies.pos[2 * last] = (page.mouse.x - WEB_WIDE / 2) / GALAXY_SCALE;
-    galaxy.bodies.pos[2 * last + 1] = (page.mouse.y - WEB_HIGH / 2) / GALAXY_SCALE;
+    galaxy.bodies.pos[2 * last] = (page.mouse.x - page.wide / 2) / galaxy_scale();
+    galaxy.bodies.pos[2 * last + 1] = (page.mouse.y - page.high / 2) / galaxy_scale();
     galaxy.bodies.vel[2 * last] = galaxy.bodies.vel[2 * last + 1] = 0;
     /* the forces have changed */
     if (page.mouse.down || galaxy.mass[last] > 0) galaxy.bodies.fresh = 0;
@@ -110,7 +112,7 @@ static const char *galaxy_go(void)
     for (i = 0; i < page.n; i++) {
         const float *p = galaxy.bodies.pos + 2 * i, *v = galaxy.bodies.vel + 2 * i;
         float const speed = sqrtf(v[0] * v[0] + v[1] * v[1]);
-        web_put(i, WEB_WIDE / 2 + GALAXY_SCALE * p[0], WEB_HIGH / 2 + GALAXY_SCALE * p[1],
+        web_put(i, page.wide / 2 + galaxy_scale() * p[0], page.high / 2 + galaxy_scale() * p[1],
                 i < second ? -speed : speed, 0);
     }
     return NULL;

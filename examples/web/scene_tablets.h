@@ -55,7 +55,7 @@ static void tablets_turn_drum(void)
 {
     dem_system *d = &tablets.bodies.base;
     double const corner = TABLETS_DRUM / cos(3.14159265 / TABLETS_SIDES);
-    double const scale = 0.46 * (double)WEB_HIGH / corner;
+    double const scale = 0.46 * fmin((double)page.wide, (double)page.high) / corner;
     int k, end;
     d->planes = TABLETS_SIDES + 2;
     page.boxes = TABLETS_SIDES;
@@ -66,9 +66,9 @@ static void tablets_turn_drum(void)
         d->plane[k].offset = (float)-TABLETS_DRUM;
         for (end = 0; end < 2; end++) {
             double const to = at + (end - 0.5) * 2 * 3.14159265 / TABLETS_SIDES;
-            page.box[4 * k + 2 * end] = (float)((double)WEB_WIDE / 2 + scale * corner * sin(to));
+            page.box[4 * k + 2 * end] = (float)((double)page.wide / 2 + scale * corner * sin(to));
             page.box[4 * k + 2 * end + 1] =
-                (float)((double)WEB_HIGH / 2 + scale * corner * cos(to));
+                (float)((double)page.high / 2 + scale * corner * cos(to));
         }
     }
     for (k = 0; k < 2; k++) {
@@ -166,8 +166,8 @@ static void tablets_push(int32_t i)
 {
     const float *p = tablets.bodies.base.pos + 4 * (size_t)i;
     float *v = tablets.bodies.base.vel + 4 * (size_t)i;
-    float const away[2] = {p[0] - (page.mouse.x - WEB_WIDE / 2) / page.size,
-                           p[2] - (page.mouse.y - WEB_HIGH / 2) / page.size};
+    float const away[2] = {p[0] - (page.mouse.x - page.wide / 2) / page.size,
+                           p[2] - (page.mouse.y - page.high / 2) / page.size};
     float const distance = sqrtf(away[0] * away[0] + away[1] * away[1]), reach = 3.5f;
     float const push = 6 * tablets.bodies.base.dt * (1 - distance / reach);
     if (!page.mouse.down || distance >= reach || distance <= 0) return;
@@ -206,7 +206,7 @@ static const char *tablets_go(void)
     for (i = 0; i < TABLETS_STEPS && !wrong; i++) wrong = tablets_step();
     for (i = 0; i < page.n; i++) {
         const float *p = tablets.bodies.base.pos + 4 * i, *q = tablets.bodies.turn + 4 * i;
-        web_put(i, WEB_WIDE / 2 + page.size * p[0], WEB_HIGH / 2 + page.size * p[2],
+        web_put(i, page.wide / 2 + page.size * p[0], page.high / 2 + page.size * p[2],
                 2 * (q[1] * q[3] + q[0] * q[2]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
     }
     page.figure = 2.0 * (double)tablets.list.total / page.n;

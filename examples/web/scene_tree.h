@@ -14,7 +14,7 @@ static struct tree {
     lbvh tree;
     float *pos, *vel;   /* [2 n] */
     int32_t *found;     /* [n] by element: did the query find it? */
-    int32_t level, deepest;
+    int32_t deepest;
 } tree;
 
 static void tree_end(void)
@@ -36,7 +36,7 @@ static const char *tree_begin(void)
     if (!tree.pos || !tree.vel || !tree.found) { tree_end(); return no_memory; }
     for (i = 0; i < page.n; i++)
         for (a = 0; a < 2; a++) {
-            float const size = a ? WEB_HIGH : WEB_WIDE,
+            float const size = a ? page.high : page.wide,
                         heap = size * (boids_random((uint32_t)(i % 5 * 2 + a)) * 0.4f + 0.5f);
             float const near = web_random() + web_random() + web_random() - 1.5f;
             tree.pos[2 * i + a] = i & 1 ? size * (0.02f + 0.96f * web_random()) : heap + near;
@@ -54,7 +54,7 @@ static void tree_boxes(int32_t node, int32_t level)
     float const box[4] = {at->min[0], at->min[1], at->max[0], at->max[1]};
     if (node >= tree.tree.first_leaf) return;
     if (level > tree.deepest) tree.deepest = level;
-    if (level == tree.level) memcpy(page.box + 4 * (size_t)page.boxes++, box, sizeof box);
+    if (level == page.level) memcpy(page.box + 4 * (size_t)page.boxes++, box, sizeof box);
     tree_boxes(at->link, level + 1);
     tree_boxes(tree.tree.node[at->link].skip, level + 1);
 }
@@ -81,7 +81,7 @@ static const char *tree_go(void)
     lbvh_result result;
     int32_t k;
     for (k = 0; k < 2 * page.n; k++) {
-        float const size = k & 1 ? WEB_HIGH : WEB_WIDE;
+        float const size = k & 1 ? page.high : page.wide;
         tree.pos[k] += tree.vel[k];
         if (tree.pos[k] < 0.02f * size || tree.pos[k] > 0.98f * size) tree.vel[k] = -tree.vel[k];
         if (tree.pos[k] < 0.02f * size) tree.pos[k] = 0.02f * size;

@@ -198,6 +198,24 @@ const helpers = `
         return points().filter(
             p => Math.abs(inside(p)) > 1e-3 && (p[2] > 0) !== (inside(p) < 0)).length;
     }
+    // pairs of boxes, as they were given to the world, that overlap
+    function together() {
+        const b = new Float32Array(Module.HEAPF32.buffer, Module._web_box_data(), 8 * n);
+        let count = 0;
+        for (let i = 0; i < 8 * n; i += 8)
+            for (let j = 0; j < i; j += 8)
+                count += b[i] <= b[j + 2] && b[j] <= b[i + 2] && b[i + 1] <= b[j + 3] &&
+                    b[j + 1] <= b[i + 3];
+        return count;
+    }
+    // is the mouse in the picked triangle?
+    function inside() {
+        const [hit, ...c] = points().slice(0, 4);
+        const left = (p, q) => Math.sign((q[0] - p[0]) * (mouse.y - p[1]) -
+                                         (q[1] - p[1]) * (mouse.x - p[0]));
+        return hit[0] >= 0 &&
+            Math.abs(left(c[0], c[1]) + left(c[1], c[2]) + left(c[2], c[0])) === 3;
+    }
     function changed() {
         const now = new Uint32Array(context.getImageData(0, 0, WIDE, HIGH).data.buffer);
         return now.some((p, i) => p !== seen[i]);
@@ -212,20 +230,21 @@ async function rests(name) {
 }
 async function moves(name) { await value('look()'); await holds(name + ': it moves', 'changed()'); }
 
-const scenes = ['boids', 'dam', 'galaxy', 'tree', 'fluid', 'tablets'];
+const scenes =
+    ['boids', 'dam', 'galaxy', 'tree', 'fluid', 'tablets', 'things', 'picking'];
 
 async function scene(k) {
     const name = scenes[k];
     await click('scene_' + k);
     await holds(name + ': chosen', `number === ${k} && byId('scene_${k}').className === 'on'`);
     if (k >= 3) await key('count', 'End');
-    const many = name === 'tablets' ? 300 : 10000;
+    const many = k < 3 ? 10000 : await value(`scenes[${k}].most`);
     await holds(`${name}: ${many}`, `n === ${many} && byId('n').textContent === '${many}'`);
     await moves(name);
     report(await value('lit()') > 0.03, name + ': it draws', await value('lit()'));
     await pictures(20);
     console.log(
-        `${name}: ${many} particles, ` +
+        `${name}: ${many}, ` +
         await value(
             '`${mean.ms.toFixed(2)} ms a step, ${mean.draw.toFixed(1)} to draw, ' +
             '${mean.rate.toFixed(0)} frames per second`'));
@@ -305,6 +324,77 @@ async function mice() {
     report(await value('points().every(([x, y]) => Math.hypot(x - 8, y - 4.5) < 4.2)'),
            'tablets stay in the drum', await value('JSON.stringify(points().slice(0, 9))'));
     await shot('tablets_mouse');
+    await thrown();
+    await picked();
+}
+
+async function thrown() {
+    await click('scene_6');
+    await key('speed', 'End');
+    await pictures(60);
+    const lines = await value('Module._web_lines()'), pairs = await value('together()');
+    report(lines > 50 && Math.abs(lines - pairs) < 3 + 0.1 * pairs,
+           'pairs that touch are lit', `${lines} lines, ${pairs} pairs`);
+    await value('var at = points().reduce((a, b) => a[1] > b[1] ? a : b)');
+    let [x, y] = await place('canvas', await value('at[0] / 16'), await value('1 - at[1] / 9'));
+    await mouse('mousePressed', x, y, 1);
+    await holds('a box is held', 'points().some(p => p[3] === 1)');
+    for (let k = 0; k < 5; k++) await mouse('mouseMoved', x, y -= 40, 1), await pictures(2);
+    await holds('it follows', 'points().some(p => p[3] === 1 && p[1] > at[1] + 1)');
+    await shot('things_mouse');
+    await mouse('mouseReleased', x, y);
+    await holds('it is let go', 'points().every(p => p[3] === 0)');
+}
+
+async function picked() {
+    await click('scene_7');
+    await key('speed', 'Home');
+    await click('again');       // as it stands at the start
+    await mouse('mouseMoved', ...await place('canvas', 0.02, 0.9));
+    await holds('nothing is picked beside the knot', 'points()[0][0] === -1');
+    for (const [x, y] of [[0.35, 0.55], [0.5, 0.72], [0.75, 0.5]]) {
+        await mouse('mouseMoved', ...await place('canvas', x, y));
+        await holds(`the triangle at ${x} ${y}`, 'inside()');
+    }
+    await shot('picking_mouse');
+    await value('look()');
+    await mouse('mousePressed', ...await place('canvas', 0.5, 0.5), 1);
+    await mouse('mouseMoved', ...await place('canvas', 0.6, 0.5), 1);
+    await holds('it is turned by hand', 'changed()');
+    await mouse('mouseReleased', ...await place('canvas', 0.6, 0.5));
+}
+
+// On phones and a small screen: all is in view, the canvas has more than half of it, what a finger
+// meets stands apart, and the address says which scene.
+async function screens() {
+    for (const [width, height] of [[390, 844], [844, 390], [1280, 800]]) {
+        const name = `${width} x ${height}`, mobile = width !== 1280;
+        await call('Emulation.setDeviceMetricsOverride',
+                   { width, height, mobile, deviceScaleFactor: 1 });
+        await call('Emulation.setTouchEmulationEnabled', { enabled: mobile });
+        await open('nearfield.html?' + width + '#galaxy');
+        await holds(name + ': #galaxy', 'number === 2 && location.hash === "#galaxy"');
+        report(await value(`(() => {
+                   const { left, top, right, bottom } = canvas.getBoundingClientRect();
+                   return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight &&
+                       (right - left) * (bottom - top) > 0.5 * innerWidth * innerHeight &&
+                       document.documentElement.scrollHeight <= innerHeight &&
+                       document.documentElement.scrollWidth <= innerWidth;
+               })()`), name + ': the canvas is whole, and has half of the screen');
+        report(await value(`(() => {
+                   const box = [...document.querySelectorAll('button, select')]
+                       .map(e => e.getBoundingClientRect()).filter(b => b.width > 0);
+                   return box.length > 3 && box.every((a, i) => box.every((b, j) => i === j ||
+                       Math.max(a.left - b.right, b.left - a.right, a.top - b.bottom,
+                                b.top - a.bottom) >= 4));
+               })()`), name + ': buttons stand apart');
+        report(await value(`(scenes[0].hint.includes('HAND') && choose(0),
+                             byId('hint').textContent.includes('finger'))`) === mobile,
+               name + ': the hint speaks of what is there');
+        await shot('screen_' + width);
+    }
+    await call('Emulation.clearDeviceMetricsOverride');
+    await call('Emulation.setTouchEmulationEnabled', { enabled: false });
 }
 
 async function open(page) {
@@ -318,6 +408,7 @@ async function allScenes() {
     await value(helpers);
     for (let k = 0; k < scenes.length; k++) await scene(k);
     await mice();
+    await screens();
     report(await value(`byId('wrong').textContent`) === '', 'no complaint on the page',
            await value(`byId('wrong').textContent`));
 }

@@ -77,7 +77,8 @@ consumers: deps-test
 
 # From Python, against scipy, ASE and VTK (PyPI; skipped where they cannot be had).
 test-python: deps-test $(addprefix build/linked/,dam_break drum lbvh_steps)
-	@$(call checked,tests/python/run.sh)
+	@failed=0; ($(call checked,tests/python/run.sh)) || failed=1; \
+	MAKE='$(MAKE)' tests/fortran/run.sh || failed=1; exit $$failed
 
 # A wheel, in an environment of its own; TORCH=python: one that has torch.
 test-wheel:
