@@ -297,6 +297,20 @@
 #endif
 #endif
 
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
+   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wused-but-marked-unused"
+#else
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #ifndef NBODY_H
 #define NBODY_H
 
@@ -6966,6 +6980,10 @@ nbody.h"
 #endif
 #endif
 #include "more/nbody_sets.h"
+#endif
+
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic pop
 #endif
 
 #if defined(NBODY_I_STRICT_CLANG)
