@@ -341,7 +341,7 @@
 
 /* In a double build every function gets a second name. So a program that mixes float and double
    builds does not link, instead of computing wrong numbers. */
-#if UGRID_I_REAL_KIND == 2
+#if UGRID_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define ugrid_defaults          ugrid_f64_defaults
 #define ugrid_choose            ugrid_f64_choose
 #define ugrid_fit               ugrid_f64_fit
@@ -368,7 +368,7 @@
 #define ugrid_version           ugrid_f64_version
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -2251,7 +2251,7 @@ UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int3
 #ifdef UGRID_CUDA
 
 /* The second names of a double build (>>config). */
-#if UGRID_I_REAL_KIND == 2
+#if UGRID_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define ugrid_cuda_fit              ugrid_f64_cuda_fit
 #define ugrid_cuda_reserve          ugrid_f64_cuda_reserve
 #define ugrid_cuda_build            ugrid_f64_cuda_build
@@ -2456,7 +2456,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 
 #endif /* INCLUDE_STB_DS_H */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -2534,7 +2534,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #define UGRID_I_FORMS
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -7049,7 +7049,7 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
