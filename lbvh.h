@@ -245,6 +245,20 @@
 #endif
 #endif
 
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
+   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wused-but-marked-unused"
+#else
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #ifndef LBVH_H
 #define LBVH_H
 
@@ -326,7 +340,7 @@
 
 /* In a double build every function gets a second name. A program that mixes float and double builds
    then does not link, instead of computing wrong results. */
-#if LBVH_I_REAL_KIND == 2
+#if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define lbvh_version            lbvh_f64_version
 #define lbvh_result_text        lbvh_f64_result_text
 #define lbvh_defaults           lbvh_f64_defaults
@@ -351,7 +365,7 @@
 #define lbvh_nearest_rows       lbvh_f64_nearest_rows
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -2483,7 +2497,7 @@ LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node 
 
 #ifdef LBVH_CUDA
 
-#if LBVH_I_REAL_KIND == 2
+#if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define lbvh_cuda_reserve        lbvh_f64_cuda_reserve
 #define lbvh_cuda_bytes_for      lbvh_f64_cuda_bytes_for
 #define lbvh_cuda_build          lbvh_f64_cuda_build
@@ -2595,7 +2609,7 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
                                        struct CUstream_st *stream);
 #endif /* LBVH_CUDA */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -2709,7 +2723,7 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_I_HOT static inline
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -6313,7 +6327,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -6354,6 +6368,10 @@ beside lbvh.h"
 #endif
 #endif
 #include "more/lbvh_wide.h"
+#endif
+
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic pop
 #endif
 
 #if defined(LBVH_I_STRICT_CLANG)

@@ -297,6 +297,20 @@
 #endif
 #endif
 
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
+   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wused-but-marked-unused"
+#else
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #ifndef NBODY_H
 #define NBODY_H
 
@@ -384,7 +398,7 @@
 
 /* In a double build every function has another name: a program that mixes float and double builds
    does not link. */
-#if NBODY_I_REAL_KIND == 2
+#if NBODY_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nbody_version         nbody_f64_version
 #define nbody_result_text     nbody_f64_result_text
 #define nbody_defaults        nbody_f64_defaults
@@ -409,7 +423,7 @@
 #define nbody_cuda_free           nbody_f64_cuda_free
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -715,6 +729,8 @@ typedef struct nbody_kept {
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
 
 enum { NBODY_BLOCKS = 10 };
+
+struct nbody_i_lattice; /* more/nbody_periodic.h */
 
 typedef struct nbody {
     int32_t n;                  /* bodies */
@@ -3115,7 +3131,7 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 #endif /* NBODY_CUDA */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_H */
@@ -3130,7 +3146,7 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 #include <stdlib.h>
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -4806,7 +4822,7 @@ enum { NBODY_I_SETS = 4 };
 
 #ifndef NBODY_PLAIN
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -4848,7 +4864,7 @@ enum { NBODY_I_SETS = 4 };
 #endif
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -6875,7 +6891,7 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -6966,6 +6982,10 @@ nbody.h"
 #endif
 #endif
 #include "more/nbody_sets.h"
+#endif
+
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic pop
 #endif
 
 #if defined(NBODY_I_STRICT_CLANG)

@@ -327,6 +327,20 @@
 #endif
 #endif
 
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
+   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wused-but-marked-unused"
+#else
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #ifndef NLIST_H
 #define NLIST_H
 
@@ -424,7 +438,7 @@
 
 /* In a double build every function gets a second name. So a program that mixes float and double
    builds does not link, instead of computing wrong numbers. */
-#if NLIST_I_REAL_KIND == 2
+#if NLIST_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nlist_version           nlist_f64_version
 #define nlist_result_text       nlist_f64_result_text
 #define nlist_defaults          nlist_f64_defaults
@@ -462,7 +476,7 @@
 #define nlist_i_cuda_end_sum        nlist_f64_i_cuda_end_sum
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -1756,7 +1770,7 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
     return mode == NLIST_PER_PARTICLE || (mode == NLIST_REDUCE && desc->layout == NLIST_STATIC);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -1801,7 +1815,7 @@ enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
 #define NLIST_I_KEEP_LOOP
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -1912,6 +1926,7 @@ static size_t nlist_i_stride(size_t stride, int dim);
    work. NLIST_PLAIN leaves them out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
 
+struct nlist_i_finder;
 typedef struct nlist_i_finder nlist_i_finder;
 
 /* Finds all rows, each once, in any order: nlist_i_begin_row, _append ..., _end_row. It can be
@@ -4686,6 +4701,7 @@ static int nlist_i_all_allowed(const nlist_i_finder *finder)
 }
 
 /* A search of places or cells in pieces; `search` finds the rows of one of them. */
+struct nlist_i_search_split;
 typedef struct nlist_i_search_split nlist_i_search_split;
 typedef nlist_result nlist_i_search_fn(nlist_i_finder *finder, const nlist_i_search_split *split,
                                        int32_t piece);
@@ -5795,7 +5811,7 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -5804,7 +5820,7 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
 #if defined(NLIST_CUDA) && !defined(NLIST_CUDA_H)
 #define NLIST_CUDA_H
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -5945,7 +5961,7 @@ NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
 NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
                                            struct CUstream_st *stream);
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -6013,6 +6029,10 @@ copy the folder more beside nlist.h"
 #endif
 #endif
 #include "more/nlist_tune.h"
+#endif
+
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic pop
 #endif
 
 #if defined(NLIST_I_STRICT_CLANG)

@@ -248,6 +248,20 @@
 #endif
 #endif
 
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
+   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wused-but-marked-unused"
+#else
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+
 #ifndef UGRID_H
 #define UGRID_H
 
@@ -327,7 +341,7 @@
 
 /* In a double build every function gets a second name. So a program that mixes float and double
    builds does not link, instead of computing wrong numbers. */
-#if UGRID_I_REAL_KIND == 2
+#if UGRID_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define ugrid_defaults          ugrid_f64_defaults
 #define ugrid_choose            ugrid_f64_choose
 #define ugrid_fit               ugrid_f64_fit
@@ -354,7 +368,7 @@
 #define ugrid_version           ugrid_f64_version
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -2237,7 +2251,7 @@ UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int3
 #ifdef UGRID_CUDA
 
 /* The second names of a double build (>>config). */
-#if UGRID_I_REAL_KIND == 2
+#if UGRID_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define ugrid_cuda_fit              ugrid_f64_cuda_fit
 #define ugrid_cuda_reserve          ugrid_f64_cuda_reserve
 #define ugrid_cuda_build            ugrid_f64_cuda_build
@@ -2442,7 +2456,7 @@ static inline ugrid_result ugrid_arr_pairs(const ugrid *grid, ugrid_real radius,
 
 #endif /* INCLUDE_STB_DS_H */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -2520,7 +2534,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #define UGRID_I_FORMS
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -7038,7 +7052,7 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -7059,6 +7073,10 @@ copy the folder more beside ugrid.h"
 #endif
 #endif
 #include "more/ugrid_tune.h"
+#endif
+
+#if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
+#pragma GCC diagnostic pop
 #endif
 
 #if defined(UGRID_I_STRICT_CLANG)

@@ -47,13 +47,13 @@
 #define LBVH_OPTIMIZE_H
 
 /* In a double build every function gets a second name, as in lbvh.h. */
-#if LBVH_I_REAL_KIND == 2
+#if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define lbvh_optimize      lbvh_f64_optimize
 #define lbvh_split_top     lbvh_f64_split_top
 #define lbvh_cuda_optimize lbvh_f64_cuda_optimize
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -88,7 +88,7 @@ LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
                                         struct CUstream_st *stream);
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -101,7 +101,7 @@ LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
 #if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_OPTIMIZE_IMPLEMENTATION_DONE)
 #define LBVH_OPTIMIZE_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -708,7 +708,7 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
     return LBVH_OK;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 

@@ -44,7 +44,7 @@
 #define LBVH_WIDE_H
 
 /* In a double build every function gets a second name, as in lbvh.h. */
-#if LBVH_I_REAL_KIND == 2
+#if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define lbvh_wide_build          lbvh_f64_wide_build
 #define lbvh_wide_bytes_for      lbvh_f64_wide_bytes_for
 #define lbvh_wide_free           lbvh_f64_wide_free
@@ -69,7 +69,7 @@
 #define lbvh_cuda_closest_points lbvh_f64_cuda_closest_points
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -323,7 +323,7 @@ LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_rea
                                              struct CUstream_st *stream);
 #endif /* LBVH_CUDA */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -336,7 +336,7 @@ LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_rea
 #if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_WIDE_IMPLEMENTATION_DONE)
 #define LBVH_WIDE_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -3261,7 +3261,7 @@ LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc,
     return LBVH_OK;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 

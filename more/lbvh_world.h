@@ -45,7 +45,7 @@
 #define LBVH_WORLD_H
 
 /* In a double build every function gets a second name, as in lbvh.h. */
-#if LBVH_I_REAL_KIND == 2
+#if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define lbvh_world_begin      lbvh_f64_world_begin
 #define lbvh_world_free       lbvh_f64_world_free
 #define lbvh_world_insert     lbvh_f64_world_insert
@@ -65,7 +65,7 @@
 #define lbvh_box_of_doubles   lbvh_f64_box_of_doubles
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -782,7 +782,7 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
     return 0;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 
@@ -795,7 +795,7 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
 #if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_WORLD_IMPLEMENTATION_DONE)
 #define LBVH_WORLD_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -2943,7 +2943,7 @@ static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index
     return 1;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
 #endif
 

@@ -40,14 +40,14 @@
 #define NBODY_BLOCKS_H
 
 /* In a double build every function has another name, as in nbody.h. */
-#if NBODY_I_REAL_KIND == 2
+#if NBODY_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nbody_blocks_step       nbody_f64_blocks_step
 #define nbody_blocks_free       nbody_f64_blocks_free
 #define nbody_cuda_blocks_step  nbody_f64_cuda_blocks_step
 #define nbody_cuda_blocks_free  nbody_f64_cuda_blocks_free
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -214,7 +214,7 @@ NBODY_FN void nbody_i_end_step(const nbody_i_blocks *b, int32_t k, int32_t tick)
                                               time < 0 ? -time : time);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_BLOCKS_H */
@@ -222,7 +222,7 @@ NBODY_FN void nbody_i_end_step(const nbody_i_blocks *b, int32_t k, int32_t tick)
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_BLOCKS_IMPLEMENTATION_DONE)
 #define NBODY_BLOCKS_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -440,7 +440,7 @@ NBODY_API nbody_result nbody_blocks_step(nbody_blocks *blocks, const nbody_block
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

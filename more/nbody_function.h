@@ -72,7 +72,7 @@ release"
 #ifndef NBODY_FUNCTION_H
 #define NBODY_FUNCTION_H
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -183,7 +183,7 @@ NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source 
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_FUNCTION_H */
@@ -191,7 +191,7 @@ NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source 
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_FUNCTION_IMPLEMENTATION_DONE)
 #define NBODY_FUNCTION_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -412,7 +412,7 @@ static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law
 
 #endif /* NBODY_PLAIN */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

@@ -82,7 +82,7 @@ release"
 #ifndef NBODY_PERIODIC_H
 #define NBODY_PERIODIC_H
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -151,7 +151,7 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_nea
     run->local = run->moves = 1;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_PERIODIC_H */
@@ -159,7 +159,7 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_nea
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_PERIODIC_IMPLEMENTATION_DONE)
 #define NBODY_PERIODIC_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -756,7 +756,7 @@ static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_l
 
 #endif /* NBODY_PLAIN */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

@@ -33,12 +33,12 @@
 #define NBODY_POINTS_H
 
 /* In a double build every function has another name, as in nbody.h. */
-#if NBODY_I_REAL_KIND == 2
+#if NBODY_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_cuda_fields_at  nbody_f64_cuda_fields_at
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -130,7 +130,7 @@ NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x
     return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_POINTS_H */
@@ -138,7 +138,7 @@ NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_POINTS_IMPLEMENTATION_DONE)
 #define NBODY_POINTS_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -734,7 +734,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     return result;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

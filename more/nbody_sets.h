@@ -29,14 +29,14 @@
 #define NBODY_SETS_H
 
 /* In a double build every function has another name, as in nbody.h. */
-#if NBODY_I_REAL_KIND == 2
+#if NBODY_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nbody_fields_again       nbody_f64_fields_again
 #define nbody_fields_sets        nbody_f64_fields_sets
 #define nbody_cuda_fields_again  nbody_f64_cuda_fields_again
 #define nbody_cuda_fields_sets   nbody_f64_cuda_fields_sets
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -74,7 +74,7 @@ NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
                                               nbody_real *d_potential, struct CUstream_st *stream);
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_SETS_H */
@@ -82,7 +82,7 @@ NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_SETS_IMPLEMENTATION_DONE)
 #define NBODY_SETS_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -482,7 +482,7 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
     return nbody_fields_sets(sim, 1, mass, acc, potential);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

@@ -35,7 +35,7 @@
 #define NBODY_STEP_H
 
 /* In a double build every function has another name, as in nbody.h. */
-#if NBODY_I_REAL_KIND == 2
+#if NBODY_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_verify          nbody_f64_verify
 #define nbody_step            nbody_f64_step
@@ -45,7 +45,7 @@
 #define nbody_cuda_energy     nbody_f64_cuda_energy
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -328,7 +328,7 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
     energies->centre[1] = mass < 0 || mass > 0 ? sum[7] / mass : 0;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_STEP_H */
@@ -336,7 +336,7 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_STEP_IMPLEMENTATION_DONE)
 #define NBODY_STEP_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -573,7 +573,7 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
     return NBODY_OK;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

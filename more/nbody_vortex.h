@@ -56,7 +56,7 @@
 #ifndef NBODY_VORTEX_H
 #define NBODY_VORTEX_H
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -167,7 +167,7 @@ NBODY_FN void nbody_i_turn_force(double x, double y, double force, nbody_i_vecto
 
 NBODY_FN double nbody_i_stream_unit(double unit) { return -unit * NBODY_I_OVER_TURN; }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 #endif /* NBODY_VORTEX_H */

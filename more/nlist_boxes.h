@@ -98,7 +98,7 @@
 #ifndef NLIST_BOXES_H
 #define NLIST_BOXES_H
 
-#if NLIST_I_REAL_KIND == 2
+#if NLIST_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nlist_build_box         nlist_f64_build_box
 #define nlist_build_boxes       nlist_f64_build_boxes
 #define nlist_search_box        nlist_f64_search_box
@@ -107,7 +107,7 @@
 #define nlist_cuda_build_boxes  nlist_f64_cuda_build_boxes
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -728,7 +728,7 @@ NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nl
     return nlist_i_shift_before(shift, other_shift);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -741,7 +741,7 @@ NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nl
 #if defined(NLIST_I_IMPLEMENTED) && !defined(NLIST_BOXES_IMPLEMENTATION_DONE)
 #define NLIST_BOXES_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -2541,7 +2541,7 @@ static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
 }
 #endif /* NLIST_PLAIN */
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

@@ -63,14 +63,14 @@
 #ifndef NLIST_TUNE_H
 #define NLIST_TUNE_H
 
-#if NLIST_I_REAL_KIND == 2
+#if NLIST_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define nlist_tune              nlist_f64_tune
 #define nlist_next_skin         nlist_f64_next_skin
 #define nlist_choose            nlist_f64_choose
 #define nlist_moved_in          nlist_f64_moved_in
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -150,7 +150,7 @@ typedef struct nlist_choice {
 NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t n);
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -159,7 +159,7 @@ NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc
 #if defined(NLIST_I_IMPLEMENTED) && !defined(NLIST_TUNE_IMPLEMENTATION_DONE)
 #define NLIST_TUNE_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -531,7 +531,7 @@ NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc
     return NLIST_OK;
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 

@@ -50,12 +50,12 @@
 #ifndef UGRID_TUNE_H
 #define UGRID_TUNE_H
 
-#if UGRID_I_REAL_KIND == 2
+#if UGRID_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
 #define ugrid_next_desc         ugrid_f64_next_desc
 #define ugrid_tune              ugrid_f64_tune
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -92,7 +92,7 @@ UGRID_API void ugrid_next_desc(ugrid_tuner *tuner, ugrid_desc *desc);
    refused (too many cells, full cells, memory), and the choice is not made. O(1). */
 UGRID_API void ugrid_tune(ugrid_tuner *tuner, double seconds);
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
@@ -101,7 +101,7 @@ UGRID_API void ugrid_tune(ugrid_tuner *tuner, double seconds);
 #if defined(UGRID_I_IMPLEMENTED) && !defined(UGRID_TUNE_IMPLEMENTATION_DONE)
 #define UGRID_TUNE_IMPLEMENTATION_DONE
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 extern "C" {
 #endif
 
@@ -254,7 +254,7 @@ UGRID_API void ugrid_tune(ugrid_tuner *tuner, double seconds)
     ugrid_i_weigh(tuner);
 }
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }
 #endif
 
