@@ -19,7 +19,7 @@
    >>numbers
    ---------------------------------------------------------------------------------------------- */
 
-enum { SAVED_NUMBERS = 14 };
+enum { SAVED_NUMBERS = 14, SAVED_MESH = 11 };
 static const char *const saved_names[SAVED_NUMBERS] = {
     "scene", "radius", "band", "cap", "rounding", "part of spheres", "friction", "time step",
     "radius of the drum", "length", "turns", "pieces of the mesh", "lifters", "history"
@@ -55,18 +55,27 @@ static saved_head head_of(const scene *s)
     return head;
 }
 
-/* copies: a run without history may go on with a part that had one, and the other way round. */
+/* Is it a number that copies take as it is here? A drum of triangles may be made of parts that
+   turned between planes, which is less work; and a run without history of parts that
+   had one, and the other way round. */
+static int may_differ(const scene *s, int number)
+{
+    const tablet_options *o = s->options;
+    if (number == SAVED_NUMBERS - 1) return o->copies > 1 || o->shuffle;
+    return number == SAVED_MESH && o->copies > 1 && o->mesh > 0;
+}
+
 static void must_fit(const scene *s, const char *path, const saved_head *file)
 {
     saved_head const own = head_of(s);
-    int const numbers = SAVED_NUMBERS - (s->options->copies > 1 || s->options->shuffle);
     int k;
     if (memcmp(file->magic, own.magic, sizeof own.magic) != 0)
         stop(1, "%s: no file of --save, or of other numbers (serial: double, GPU: float)", path);
     if (file->n * s->options->copies != own.n)
         stop(1, "%s has %lld tablets", path, (long long)file->n);
-    for (k = 0; k < numbers; k++)
-        if (!(fabs(file->number[k] - own.number[k]) <= 1e-5 * fabs(own.number[k])))
+    for (k = 0; k < SAVED_NUMBERS; k++)
+        if (!may_differ(s, k) &&
+            !(fabs(file->number[k] - own.number[k]) <= 1e-5 * fabs(own.number[k])))
             stop(1, "%s is of another set-up: %s %.9g, here %.9g", path, saved_names[k],
                  file->number[k], own.number[k]);
     if (file->step < 0 || file->pairs < 0 || file->rows < 0 || file->rows > file->n ||

@@ -156,6 +156,13 @@ copies() {
         / contacts$/ { gsub(/[(,]/, ""); gsub(/[(,]/, "", part); split(part, was, " ")
                        print !far($7, was[7]) && !far($9, was[9]); exit }' "$work/out.txt")" = 1 ]
     report $? "twice the energy of flight and spin of the part" "$(seen)"
+    tablets --scene drum --packed --seconds 0.01 -n 60 --slice 2 --save planes.tab
+    tablets --scene drum --mesh 2 --packed --seconds 0.002 -n 120 --copies 2 --load planes.tab
+    report $status "slices that turned between planes, in a drum of triangles" "$(seen)"
+    below outside 0.05; report $? "no tablet leaves those copies" "$(seen)"
+    tablets --scene drum --packed --seconds 0.002 -n 120 --copies 2 --load part.tab
+    [ $status -eq 1 ] && grep -q 'another set-up: pieces of the mesh' "$work/err.txt"
+    report $? "refused: triangles between planes" "$(seen)"
     tablets --scene box --seconds 0.01 -n 50 --save part.tab
     tablets --scene box --seconds 0.002 -n 300 --copies 6 --load part.tab
     report $status "six boxes side by side" "$(seen)"
