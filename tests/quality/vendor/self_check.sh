@@ -28,7 +28,7 @@ self_check() {
         "$CXX c++11: implementation" "invalid conversion" \
         "s/memset(pairs, 0/int64_t *again = (void *)pairs; memset(again, 0/"
     unit plant "a reserved name" \
-        "clang c99 -O2: implementation" "Wreserved-identifier" \
+        "clang c99: implementation" "Wreserved-identifier" \
         "s/toy_i_equal_after/_toy_equal_after/"
     unit plant "an implementation without a guard" \
         "$CC c99: implementation included twice" "redefinition" \
@@ -130,7 +130,7 @@ self_check() {
         "toy.all: $CC c99: every symbol" "most_of_all" \
         "s/^TOY_API toy_result toy_most(.*)\$/int most_of_all(void); int most_of_all(void) { return 1; }\n&/"
     unit plant "a single file with other symbols" \
-        "toy single: with most: the same symbols" "toy_added" \
+        "toy single: with most: the same text" "toy_added" \
         "s/^#error \"toy.h: TOY_WITH_MOST needs.*/&/; s/^#if defined(__has_include)\$/#ifdef TOY_IMPLEMENTATION\nint toy_added(void); int toy_added(void) { return __COUNTER__; }\n#endif\n&/; s/^#define TOY_MOST_IMPLEMENTATION_DONE/&\n#if __INCLUDE_LEVEL__ > 1\nint toy_added_too(void); int toy_added_too(void) { return 2; }\n#endif/"
 
     all_units
