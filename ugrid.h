@@ -19,7 +19,7 @@
        manual          use, example, options, rules, method, limits, not-here, literature, changes
        declarations    strict-math, config, results, parallel, desc, filter, grid, api
        per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
-                       passes, cuda-api, stb_ds, cuda-templates
+                       boxes, passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
        faster forms    faster, count-faster, search-faster, entries-faster, lanes, query-faster,
                        parallel-run, parallel-build, parallel-search, parallel-points,
@@ -358,6 +358,7 @@
 #define ugrid_cell_sums         ugrid_f64_cell_sums
 #define ugrid_query             ugrid_f64_query
 #define ugrid_count_pairs       ugrid_f64_count_pairs
+#define ugrid_count_overlaps    ugrid_f64_count_overlaps
 #define ugrid_count_neighbors   ugrid_f64_count_neighbors
 #define ugrid_neighbors         ugrid_f64_neighbors
 #define ugrid_neighbors_at      ugrid_f64_neighbors_at
@@ -393,7 +394,7 @@ extern "C" {
       "grid, a reserve and a CUDA build need it given)") \
     X(UGRID_BAD_SIZE, \
       "desc.size must be positive and finite and span at most 16 cells an axis: enlarge " \
-      "desc.cell") \
+      "desc.cell; each of desc.half must be 0 .. size / 2: grid.bad_id is the first") \
     X(UGRID_BAD_SLOTS, \
       "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, " \
       "or a larger desc.cell") \
@@ -618,6 +619,10 @@ typedef struct ugrid_desc {
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     ugrid_parallel parallel;         /* a hook for threads (default: serial) */
+    const ugrid_real *half;          /* UGRID_TIGHT: half the edges of the box of each particle, dim
+                                        numbers a particle, 0 .. size / 2; borrowed as pos is
+                                        (>>boxes; default: all are size / 2) */
+    size_t half_stride;              /* of half, as the stride of pos (default: tightly packed) */
 } ugrid_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -728,6 +733,8 @@ typedef struct ugrid {
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
 
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
+    ugrid_real tight_least; /* every box reaches so far from its centre: tight_half, or 0 with
+                               desc.half */
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
@@ -848,6 +855,11 @@ enum {
 /* The number of pairs within `radius`, each counted once. */
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs);
 
+/* The number of pairs of particles whose boxes overlap or touch, each counted once (>>boxes).
+   UGRID_TIGHT only: UGRID_BAD_OPTION for others. Pairs of ghosts and the filter: as if there were
+   none. */
+UGRID_API ugrid_result ugrid_count_overlaps(const ugrid *grid, int64_t *pairs);
+
 /* counts[i] = neighbours of particle i (UGRID_PLACES: of place i) within radius, without itself.
    counts: [n]; with desc.rows see above. */
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
@@ -899,8 +911,9 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
 /* Writes the grid into `bytes` (room: `capacity`): a header, then its arrays. `*needed`: the size,
    also when it did not fit (UGRID_BUFFER_TOO_SMALL; NULL with 0 asks for it). FIXED, LIST, TIGHT
    and no_records: with the positions that they borrow (UGRID_NOT_BUILT after a download until
-   grid->pos is set). A grid that lost entries in full cells of a GPU: UGRID_CELL_FULL. Files are
-   for machines of the same byte order and the same UGRID_REAL. O(n + cells). */
+   grid->pos is set). A grid that lost entries in full cells of a GPU: UGRID_CELL_FULL. With
+   desc.half: UGRID_BAD_OPTION. Files are for machines of the same byte order and the same
+   UGRID_REAL. O(n + cells). */
 UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
                                   int64_t *needed);
 
@@ -1404,13 +1417,26 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
    every axis; in the others both bits of some axis are 1.
    ---------------------------------------------------------------------------------------------- */
 
-/* First cell and number of cells that the AABB of a particle at x touches along one axis, at most
+/* Half the edge of the AABB of particle i along an axis. (CUDA does not refuse what is not 0 ..
+   size / 2.) */
+UGRID_FN ugrid_real ugrid_i_half_of(const ugrid *grid, int32_t i, int a)
+{
+    ugrid_real const most = grid->tight_half;
+    const char *const halves = (const char *)grid->desc.half;
+    ugrid_real half;
+    if (!halves) return most;
+    half = ((const ugrid_real *)(halves + grid->desc.half_stride * (size_t)i))[a];
+    if (!(half < most)) return most;
+    return half > 0 ? half : 0;
+}
+
+/* First cell and number of cells that the AABB of particle i at x touches along one axis, at most
    axis->span. (Only rounding can give one more, where the AABB ends on a border of cells. That cell
    gets no entry: searches are widened, see ugrid_i_walk_extent, and find the particle anyway.) */
-UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
+UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, int32_t i, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
-    ugrid_real const extent = grid->tight_half;
+    ugrid_real const extent = ugrid_i_half_of(grid, i, a);
     int32_t high, touched;
     if (grid->desc.unbounded || axis->periodic) {
         x = ugrid_i_wrap(axis, x);
@@ -1432,17 +1458,18 @@ UGRID_FN int32_t ugrid_i_wrap_cell(const ugrid_axis *axis, int32_t c)
     return c < 0 ? c + axis->cells : c;
 }
 
-/* The cell of entry `local` of a TIGHT particle at p; 0 if the AABB touches fewer cells. */
-UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t local, int32_t *x,
-                                int32_t *y, int32_t *z)
+/* The cell of entry `local` of TIGHT particle i at p; 0 if the AABB touches fewer cells. */
+UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t i, int32_t local,
+                                int32_t *x, int32_t *y, int32_t *z)
 {
     int32_t const span_x = grid->axis[0].span, span_y = grid->axis[1].span;
     int32_t const step_x = local % span_x, step_y = local / span_x % span_y,
                   step_z = local / (span_x * span_y);
     int32_t low_x, low_y, low_z = 0;
-    if (step_x >= ugrid_i_touched(grid, 0, p[0], &low_x)) return 0;
-    if (step_y >= ugrid_i_touched(grid, 1, p[1], &low_y)) return 0;
-    if (grid->desc.dim == 3 && step_z >= ugrid_i_touched(grid, 2, p[ugrid_i_third(grid)], &low_z))
+    if (step_x >= ugrid_i_touched(grid, 0, i, p[0], &low_x)) return 0;
+    if (step_y >= ugrid_i_touched(grid, 1, i, p[1], &low_y)) return 0;
+    if (grid->desc.dim == 3 &&
+        step_z >= ugrid_i_touched(grid, 2, i, p[ugrid_i_third(grid)], &low_z))
         return 0;
     *x = ugrid_i_wrap_cell(&grid->axis[0], low_x + step_x);
     *y = ugrid_i_wrap_cell(&grid->axis[1], low_y + step_y);
@@ -1450,13 +1477,14 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
     return 1;
 }
 
-/* The cell number of entry `local` of a particle at p; -1: it is in no cell, or touches fewer. */
-UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
+/* The cell number of entry `local` of particle i at p; -1: it is in no cell, or touches fewer. */
+UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t i,
+                                      int32_t local)
 {
     int32_t x, y, z;
     if (ugrid_i_is_left_out(grid, p)) return -1;
     if (!ugrid_i_tight(grid)) return ugrid_cell_at(grid, p);
-    return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
+    return ugrid_i_tight_cell(grid, p, i, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1952,7 +1980,7 @@ UGRID_FN ugrid_real ugrid_i_tight_extent(const ugrid *grid, const ugrid_axis *ax
                                         ugrid_real radius)
 {
     ugrid_real extent = radius + ugrid_i_rounding(radius);
-    extent = extent > grid->tight_half ? extent - grid->tight_half : 0;
+    extent = extent > grid->tight_least ? extent - grid->tight_least : 0;
     extent += ugrid_i_rounding(x < 0 ? -x : x) + ugrid_i_rounding(2 * grid->tight_half);
     return extent + axis->margin;
 }
@@ -2134,11 +2162,14 @@ UGRID_FN int32_t ugrid_i_entry_bits(const ugrid *grid, int32_t local)
     return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
 }
 
-/* Unbounded: is a particle at x entered in cell c along axis a by its entry number `step` there? */
-UGRID_FN int ugrid_i_is_step(const ugrid *grid, int a, ugrid_real x, int32_t step, int32_t c)
+/* Unbounded: is particle i, at x, entered in cell c along axis a by its entry number `step`
+   there? */
+UGRID_FN int ugrid_i_is_step(const ugrid *grid, int a, int32_t i, ugrid_real x, int32_t step,
+                             int32_t c)
 {
-    int32_t const low = ugrid_i_raw_coordinate(&grid->axis[a], x - grid->tight_half),
-                  high = ugrid_i_raw_coordinate(&grid->axis[a], x + grid->tight_half);
+    ugrid_real const half = ugrid_i_half_of(grid, i, a);
+    int32_t const low = ugrid_i_raw_coordinate(&grid->axis[a], x - half),
+                  high = ugrid_i_raw_coordinate(&grid->axis[a], x + half);
     return low + step == c && c <= high;
 }
 
@@ -2155,9 +2186,9 @@ UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local,
         return x == ugrid_i_raw_coordinate(&grid->axis[0], p[0]) &&
                y == ugrid_i_raw_coordinate(&grid->axis[1], p[1]) &&
                (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
-    return ugrid_i_is_step(grid, 0, p[0], local % wide, x) &&
-           ugrid_i_is_step(grid, 1, p[1], local / wide % high, y) &&
-           (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, p[2], local / (wide * high), z));
+    return ugrid_i_is_step(grid, 0, place, p[0], local % wide, x) &&
+           ugrid_i_is_step(grid, 1, place, p[1], local / wide % high, y) &&
+           (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, place, p[2], local / (wide * high), z));
 }
 
 /* ugrid_i_entry_place of a rare walk in cell x, y, z. */
@@ -2173,6 +2204,67 @@ UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_
     if (place <= above_local && ugrid_id(grid, place) < grid->rows) return -1;
     if (!grid->desc.unbounded || bits & UGRID_I_WHOLE) return place;
     return ugrid_i_is_in_cell(grid, place, local, x, y, z) ? place : -1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>boxes: TIGHT with a box for each particle (desc.half), as in Barbieri section 1: each is entered
+   in the cells that its own AABB touches, and looks for partners in these alone
+
+       desc.placement = UGRID_TIGHT;
+       desc.size = desc.cell = 2 * largest;             // no AABB is wider: at most 8 entries each
+       desc.half = half;                                // [n * dim]
+       ugrid_build(&grid, &desc, pos, 0, n);
+       walk = ugrid_near_overlaps_half(&grid, i);       // each pair once
+       while (ugrid_next(&walk)) if (ugrid_overlap(&grid, i, walk.id)) ...
+
+   The mask test (>>entries) takes each candidate once. Searches within a radius find what they find
+   in any grid; as a box may have no extent, they visit all cells within the radius.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The candidates whose AABB touches a cell that the AABB of this particle touches, without itself:
+   all that overlap it, and some that do not. LOOSE: nothing. */
+UGRID_FN ugrid_near ugrid_near_overlaps(const ugrid *grid, int32_t place)
+{
+    ugrid_real from[3], to[3];
+    ugrid_near walk;
+    int a;
+    if (!ugrid_i_tight(grid) || grid->n == 0) return ugrid_i_near_none(grid);
+    ugrid_point(grid, place, from);
+    if (ugrid_i_is_left_out(grid, from)) return ugrid_i_near_none(grid);
+    for (a = 0; a < 3; a++) {
+        ugrid_real const half = a < grid->desc.dim ? ugrid_i_half_of(grid, place, a) : 0;
+        to[a] = from[a] + half;
+        from[a] = from[a] - half;
+    }
+    walk = ugrid_i_near_box(grid, from, to, 0);
+    walk.radius = grid->tight_half; /* of which the labels of MODULAR are made */
+    walk.self = place;
+    return walk;
+}
+
+/* Half of them: each pair once, from the lower id; with ghosts (desc.rows) from the local. */
+UGRID_FN ugrid_near ugrid_near_overlaps_half(const ugrid *grid, int32_t place)
+{
+    ugrid_near walk = ugrid_near_overlaps(grid, place);
+    if (place >= grid->rows) return ugrid_i_near_none(grid);
+    walk.only_above = place;
+    return walk;
+}
+
+/* Do the AABBs of two particles overlap? They do where they touch. To the nearest image. */
+UGRID_FN int ugrid_overlap(const ugrid *grid, int32_t i, int32_t j)
+{
+    ugrid_real p[3], q[3], d[3];
+    int a;
+    ugrid_point(grid, i, p);
+    ugrid_point(grid, j, q);
+    for (a = 0; a < 3; a++) d[a] = ugrid_i_nearest(q[a] - p[a], &grid->axis[a]);
+    for (a = 0; a < grid->desc.dim; a++) {
+        ugrid_real const reach =
+            ugrid_i_kept(ugrid_i_half_of(grid, i, a) + ugrid_i_half_of(grid, j, a));
+        if (!(d[a] <= reach && -d[a] <= reach)) return 0;
+    }
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2263,6 +2355,7 @@ UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int3
 #define ugrid_cuda_scatter          ugrid_f64_cuda_scatter
 #define ugrid_cuda_cell_sums        ugrid_f64_cuda_cell_sums
 #define ugrid_cuda_count_pairs      ugrid_f64_cuda_count_pairs
+#define ugrid_cuda_count_overlaps   ugrid_f64_cuda_count_overlaps
 #define ugrid_cuda_count_neighbors  ugrid_f64_cuda_count_neighbors
 #define ugrid_cuda_neighbors        ugrid_f64_cuda_neighbors
 #define ugrid_cuda_neighbors_at     ugrid_f64_cuda_neighbors_at
@@ -2340,14 +2433,14 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 /* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
    loaded here, every array in the same bits. desc.rows: only the default. desc.cuda_allocator is
    the device grid's if it has one, else the host grid's. Borrowed positions are not copied: set
-   gpu->device.grid.pos and .stride to a device copy before a search that borrows them. Waits for
-   the stream. UGRID_NOT_BUILT: there is nothing to copy. */
+   gpu->device.grid.pos and .stride (and .desc.half) to a device copy before a search that borrows
+   them. Waits for the stream. UGRID_NOT_BUILT: there is nothing to copy. */
 UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
                                          struct CUstream_st *stream);
 
 /* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
-   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
-   a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
+   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride (and grid->desc.half)
+   to a host copy before a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
    UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
                                            struct CUstream_st *stream);
@@ -2372,6 +2465,8 @@ UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d
    offset is the size needed. */
 UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
                                               struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_count_overlaps(ugrid_cuda *gpu, int64_t *d_pairs,
+                                                 struct CUstream_st *stream);
 UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
                                                   int32_t *d_counts, struct CUstream_st *stream);
 UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
@@ -2802,6 +2897,13 @@ static int ugrid_i_walk_possible(const ugrid_desc *desc)
                        desc->placement == UGRID_LOOSE && !desc->unbounded);
 }
 
+/* 0, or at least the size of a point and a multiple of the size of a coordinate. */
+static int ugrid_i_stride_valid(size_t stride, int32_t dim)
+{
+    return stride == 0 ||
+           (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
+}
+
 /* The refusals that do not depend on the points. */
 static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
 {
@@ -2812,6 +2914,7 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (!(desc->cell >= 0) || !ugrid_i_finite(desc->cell)) return UGRID_BAD_CELL;
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
+    if (!ugrid_i_stride_valid(desc->half_stride, desc->dim)) return UGRID_BAD_ARGUMENT;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
     if (desc->rows < UGRID_NO_ROWS) return UGRID_BAD_ROWS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
@@ -2832,6 +2935,7 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     if (given.max_cells == 0) given.max_cells = 1 << 27;
     if (given.max_cells > UGRID_I_INT_MAX) given.max_cells = UGRID_I_INT_MAX;
     if (given.size == 0) given.size = given.cell;
+    if (given.half_stride == 0) given.half_stride = (size_t)given.dim * sizeof *given.half;
     *out = given;
     return ugrid_i_check_desc(&given);
 }
@@ -2933,10 +3037,11 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
 {
     int a;
     int64_t spans = 1;
-    grid->tight_half = 0;
+    grid->tight_half = grid->tight_least = 0;
     grid->spans = 1;
     if (!ugrid_i_tight(grid)) return UGRID_OK;
     grid->tight_half = grid->desc.size / 2;
+    if (!grid->desc.half) grid->tight_least = grid->tight_half;
     for (a = 0; a < grid->desc.dim; a++) {
         ugrid_axis *axis = &grid->axis[a];
         double const cells =
@@ -3019,13 +3124,6 @@ static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
     }
     return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell
                                                                               : 1;
-}
-
-/* 0, or at least the size of a point and a multiple of the size of a coordinate. */
-static int ugrid_i_stride_valid(size_t stride, int32_t dim)
-{
-    return stride == 0 ||
-           (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
 }
 
 /* The box of the points, and their number: without those left out, and up to one refused. */
@@ -3221,7 +3319,7 @@ static ugrid_result ugrid_i_cells_of_entries(ugrid *grid, int32_t *numbers)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++)
-            numbers[i * view.spans + local] = ugrid_i_entry_number(&view, p, local);
+            numbers[i * view.spans + local] = ugrid_i_entry_number(&view, p, i, local);
     }
     return UGRID_OK;
 }
@@ -3314,7 +3412,7 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = ugrid_i_entry_number(&view, p, i, local);
             if (number >= 0)
                 keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
@@ -3399,7 +3497,7 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = ugrid_i_entry_number(&view, p, i, local);
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3430,7 +3528,7 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
-                          number = ugrid_i_entry_number(&view, p, local);
+                          number = ugrid_i_entry_number(&view, p, i, local);
             int32_t const link = number < 0 ? -1 : view.head[number];
             if (view.next) view.next[entry] = link;
             else view.record[i] = ugrid_i_record(&view, i, link);
@@ -3568,6 +3666,24 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     return result == UGRID_OK ? ugrid_i_prepare(grid, n, 1) : result;
 }
 
+/* desc.half: refuses what is not 0 .. size / 2. */
+static ugrid_result ugrid_i_check_halves(ugrid *grid)
+{
+    int32_t i;
+    int a;
+    if (!ugrid_i_tight(grid) || !grid->desc.half) return UGRID_OK;
+    for (i = 0; i < grid->n; i++) {
+        ugrid_real half[3];
+        ugrid_i_load(grid->desc.half, grid->desc.half_stride, grid->desc.dim, i, half);
+        for (a = 0; a < grid->desc.dim; a++) {
+            if (half[a] >= 0 && half[a] <= grid->tight_half) continue;
+            grid->bad_id = i;
+            return UGRID_BAD_SIZE;
+        }
+    }
+    return UGRID_OK;
+}
+
 UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ugrid_real *pos,
                                    size_t stride, int32_t n)
 {
@@ -3585,6 +3701,7 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
     if (!ugrid_i_left_out_faster(grid, &result)) result = ugrid_i_count_left_out(grid);
+    if (result == UGRID_OK) result = ugrid_i_check_halves(grid);
     if (result == UGRID_OK) result = ugrid_i_build_method(grid);
     if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
@@ -3883,6 +4000,29 @@ UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, i
     if (result != UGRID_OK) return result;
     if (ugrid_i_pairs_faster(grid, radius, pairs, &result)) return result;
     ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
+    return UGRID_OK;
+}
+
+/* The checks of a search for overlaps, serial or CUDA. */
+UGRID_FN ugrid_result ugrid_i_check_overlaps(const ugrid *grid)
+{
+    if (!grid->built) return UGRID_NOT_BUILT;
+    if (!ugrid_i_tight(grid)) return UGRID_BAD_OPTION;
+    return grid->n > 0 && !grid->pos ? UGRID_NOT_BUILT : UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_count_overlaps(const ugrid *grid, int64_t *pairs)
+{
+    ugrid_result result;
+    int32_t i;
+    if (!grid || !pairs) return UGRID_BAD_ARGUMENT;
+    *pairs = 0;
+    result = ugrid_i_check_overlaps(grid);
+    if (result != UGRID_OK) return result;
+    for (i = 0; i < grid->rows; i++) {
+        ugrid_near walk = ugrid_near_overlaps_half(grid, i);
+        while (ugrid_next(&walk)) *pairs += ugrid_overlap(grid, i, walk.id);
+    }
     return UGRID_OK;
 }
 
@@ -6542,7 +6682,7 @@ static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
 {
     ugrid_real p[3];
     ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_entry_number(grid, p, entry % grid->spans);
+    return ugrid_i_entry_number(grid, p, entry / grid->spans, entry % grid->spans);
 }
 
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
@@ -6639,11 +6779,11 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
 }
 
 /* Is particle j in any cell? */
-static int ugrid_i_entered(const ugrid *grid, const ugrid_real q[3])
+static int ugrid_i_entered(const ugrid *grid, int32_t j, const ugrid_real q[3])
 {
     int32_t local;
     for (local = 0; local < grid->spans; local++)
-        if (ugrid_i_entry_number(grid, q, local) >= 0) return 1;
+        if (ugrid_i_entry_number(grid, q, j, local) >= 0) return 1;
     return 0;
 }
 
@@ -6665,7 +6805,8 @@ static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius,
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
-        if (met[j] != (ugrid_i_entered(grid, q) && ugrid_distance2(grid, p, q) <= radius * radius))
+        if (met[j] != (ugrid_i_entered(grid, j, q) &&
+                       ugrid_distance2(grid, p, q) <= radius * radius))
             right = 0;
         met[j] = 0;
     }
@@ -6864,6 +7005,7 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     const int32_t *by_cell;
     if (!grid || !needed || capacity < 0 || (capacity > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
+    if (grid->tight_least < grid->tight_half) return UGRID_BAD_OPTION;
     if (!grid->built || (grid->n > 0 && !grid->record && !grid->pos)) return UGRID_NOT_BUILT;
     if (ugrid_i_fullest(grid) > grid->desc.slots) return UGRID_CELL_FULL;
     header = ugrid_i_header_of(grid);

@@ -1288,9 +1288,10 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     int32_t const i = loose ? e : e / grid.spans;
     ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
     if (!loose && e != i * grid.spans) /* reported once */
-        return ugrid_i_entry_number(&grid, p, e - i * grid.spans);
+        return ugrid_i_entry_number(&grid, p, i, e - i * grid.spans);
     if (ugrid_i_has_no_cell(grid, p, i, facts)) return loose ? grid.cell_count : -1;
-    return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
+    return loose ? ugrid_cell_at(&grid, p)
+                 : ugrid_i_entry_number(&grid, p, i, e - i * grid.spans);
 }
 
 /* counter[number]++ for each thread of a warp. Returns the value before, as if the threads came one
@@ -2619,6 +2620,21 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(pairs, count);
 }
 
+/* As this, for boxes that overlap (>>boxes in ugrid.h). */
+__global__ void ugrid_i_count_overlaps_kernel(__grid_constant__ const ugrid_device device,
+                                              unsigned long long *pairs)
+{
+    int32_t const place = ugrid_i_thread();
+    unsigned long long count = 0;
+    if (place < device.grid.n) {
+        ugrid_near walk = ugrid_near_overlaps_half(&device.grid, place);
+        while (ugrid_next(&walk)) count += (unsigned)ugrid_overlap(&device.grid, place, walk.id);
+    }
+    for (int distance = 16; distance > 0; distance /= 2)
+        count += __shfl_down_sync(0xFFFFFFFFu, count, distance);
+    if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(pairs, count);
+}
+
 /* Rows are staged in shared memory, warp by warp. Each lane finds hits of its own row, one at a
    time, and a direct store of 4 bytes per lane would touch 32 sectors. From the stage each row is
    stored in one piece. 1280 = 32 rows of 40. A warp with longer rows handles them in groups: as
@@ -3222,7 +3238,7 @@ UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
     device->entries = grid->entries;
     device->outside = grid->outside;
     device->invalid = grid->invalid;
-    device->pos = nullptr;
+    device->pos = device->desc.half = nullptr;
     device->stride = (size_t)desc.dim * sizeof(ugrid_real);
     device->built = 1;
     return UGRID_OK;
@@ -3265,7 +3281,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
     if (facts.first_bad) grid->bad_id = INT_MAX - facts.first_bad;
     grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
-    grid->pos = nullptr;
+    grid->pos = grid->desc.half = nullptr;
     return UGRID_OK;
 }
 
@@ -3317,6 +3333,18 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
+}
+
+UGRID_API ugrid_result ugrid_cuda_count_overlaps(ugrid_cuda *gpu, int64_t *d_pairs,
+                                                 struct CUstream_st *stream)
+{
+    if (!gpu || !d_pairs) return UGRID_BAD_ARGUMENT;
+    ugrid_result const result = ugrid_i_check_overlaps(&gpu->device.grid);
+    if (result != UGRID_OK) return result;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(d_pairs, 0, sizeof *d_pairs, stream)))
+        return UGRID_CUDA_ERROR;
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128, ugrid_i_count_overlaps_kernel,
+                          gpu->device, reinterpret_cast<unsigned long long *>(d_pairs));
 }
 
 UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,

@@ -98,9 +98,11 @@ made_up() {
          }
          function list(words, separator) { split("", how); return split(words, how, separator) }
          BEGIN {
-             list("fixed count sort list packed tight", " ")
-             for (m in how) for (n = 2048; n <= 131072; n *= 8) row("dam_break_cuda", "dam",
-                 "dam-break", how[m], n)
+             list("fixed count sort cells list packed tight", " ")
+             for (m in how) for (n = 2048; n <= 131072; n *= 8) {
+                 row("dam_break_cuda", "dam", "dam-break", how[m], n)
+                 row("dam_break_cuda", "slowest", "dam-break", how[m], n)
+             }
              list("COUNT;COUNT, ids only;SORT;SORT, ids only;FIXED, slots by column;FIXED, slots by row;LIST, loose;" \
                   "LIST, tight (8 cells);LIST_PACKED", ";")
              for (m in how) for (n = 2000; n <= 2e6; n *= 10) {

@@ -359,6 +359,175 @@ static void test_cell_sums(void **state)
     describe = NULL;
 }
 
+/* ---- a box for each particle (desc.half) ---- */
+
+enum { BOXED = 60 };
+
+/* Points on a lattice, and boxes of 0 .. size, with numbers that no operation rounds; or anywhere. */
+typedef struct boxed {
+    ugrid_desc desc;
+    int exact;
+    real pos[3 * BOXED], half[4 * BOXED];
+} boxed;
+
+static void make_boxed(boxed *b, int dim, int bounds, int kind)
+{
+    ugrid_desc *d = &b->desc;
+    int32_t i;
+    int a;
+    memset(b, 0, sizeof *b);
+    d->dim = dim;
+    d->cell = (real)0.125;
+    d->placement = UGRID_TIGHT;
+    d->size = kind & 1 ? (real)0.3125 : (real)0.125;
+    d->method = (ugrid_method)(UGRID_COUNT + kind / 2 % 4);
+    d->walk = kind & 8 ? UGRID_MODULAR : UGRID_CELLS;
+    d->cell_order = kind & 16 && bounds < UNBOUNDED ? UGRID_MORTON : UGRID_ROWS;
+    d->grow = 1;
+    d->rows = kind & 32 ? BOXED - 20 : 0;
+    d->outside = kind & 64 ? UGRID_LEAVE_OUT : UGRID_CLAMP;
+    d->unbounded = bounds >= UNBOUNDED;
+    d->buckets = bounds == CROWDED ? 4 : 0;
+    b->exact = kind & 2 || kind & 64;
+    for (a = 0; a < dim && !d->unbounded; a++) {
+        d->max[a] = a == 1 ? (real)0.5 : 1;
+        d->periodic[a] = bounds >> a & 1;
+    }
+    for (i = 0; i < BOXED; i++)
+        for (a = 0; a < 4; a++) {
+            real const fine = (real)wl_below(&dice, 17) / 16;
+            b->half[4 * i + a] = d->size / 2 * (b->exact ? fine : between(0, 1));
+            if (a >= dim) continue;
+            b->pos[dim * i + a] = b->exact ? ((real)wl_below(&dice, 33) - (kind & 64 ? 2 : 0)) / 32
+                                           : between(0, 1);
+        }
+    d->half = b->half;
+    d->half_stride = kind & 4 ? 4 * sizeof(real) : 0;
+    if (!(kind & 4)) /* tightly packed */
+        for (i = 0; i < BOXED; i++)
+            for (a = 0; a < dim; a++) b->half[dim * i + a] = b->half[4 * i + a];
+}
+
+/* Is the particle in no cell? */
+static int boxed_left_out(const boxed *b, int32_t i)
+{
+    const ugrid_desc *d = &b->desc;
+    int a;
+    for (a = 0; a < d->dim && d->outside == UGRID_LEAVE_OUT && !d->unbounded; a++) {
+        real const x = b->pos[d->dim * i + a];
+        if (!d->periodic[a] && (x < d->min[a] || x > d->max[a])) return 1;
+    }
+    return 0;
+}
+
+/* Do two boxes overlap? In double, where nothing rounds. */
+static int boxed_overlap(const boxed *b, const ugrid *g, int32_t i, int32_t j)
+{
+    int const dim = b->desc.dim;
+    size_t const step = b->desc.half_stride ? 4 : (size_t)dim;
+    int a;
+    if (boxed_left_out(b, i) || boxed_left_out(b, j)) return 0;
+    if (!b->exact) return ugrid_overlap(g, i, j);
+    for (a = 0; a < dim; a++) {
+        double const length = b->desc.periodic[a] ? (double)b->desc.max[a] : 0;
+        double gap = fabs((double)b->pos[dim * i + a] - (double)b->pos[dim * j + a]);
+        while (length > 0 && gap > length / 2) gap = fabs(gap - length);
+        if (gap > (double)b->half[step * (size_t)i + (size_t)a] +
+                      (double)b->half[step * (size_t)j + (size_t)a]) return 0;
+    }
+    return 1;
+}
+
+/* What the walks of a particle find: all that overlap it, each candidate once. Returns those of the
+   half walk. */
+static int64_t check_boxed_walks(const boxed *b, const ugrid *g, int32_t i)
+{
+    ugrid_near walk = ugrid_near_overlaps(g, i), half = ugrid_near_overlaps_half(g, i);
+    uint8_t met[BOXED] = {0}, in_half[BOXED] = {0};
+    int64_t found = 0;
+    int32_t j;
+    while (ugrid_next(&walk)) CHECK(++met[walk.id] == 1);
+    while (ugrid_next(&half)) CHECK(++in_half[half.id] == 1);
+    CHECK(!met[i]);
+    for (j = 0; j < BOXED; j++) {
+        int const overlaps = j != i && boxed_overlap(b, g, i, j);
+        CHECK(!overlaps || met[j]);
+        CHECK(in_half[j] == (i < g->rows && j > i && met[j]));
+        if (j != i && met[j]) CHECK(ugrid_overlap(g, i, j) == overlaps);
+        found += in_half[j] && overlaps;
+    }
+    return found;
+}
+
+/* The cells of each box: every walk finds what overlaps, against a loop over all pairs; searches by
+   distance stay right. */
+static void test_boxes_of_particles(void **state)
+{
+    static boxed b;
+    ugrid g = {0};
+    int64_t entries = 0, wide = 0;
+    int dim, bounds, kind;
+    (void)state;
+    dice = wl_seed(29);
+    for (dim = 2; dim <= 3; dim++)
+        for (bounds = 0; bounds < ALL_BOUNDS; bounds++)
+            for (kind = 0; kind < 128; kind += small_run() ? 3 : 1) {
+                int64_t pairs, found = 0;
+                int32_t i;
+                if (dim == 2 && bounds >= 4 && bounds < UNBOUNDED) continue;
+                make_boxed(&b, dim, bounds, kind);
+                CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_OK);
+                CHECK_RESULT(ugrid_validate(&g), UGRID_OK);
+                CHECK_RESULT(ugrid_verify(&g, (real)0.1, 10, 1, NULL), UGRID_OK);
+                for (i = 0; i < BOXED; i++) found += check_boxed_walks(&b, &g, i);
+                CHECK_RESULT(ugrid_count_overlaps(&g, &pairs), UGRID_OK);
+                CHECK(pairs == found);
+                CHECK_RESULT(ugrid_save(&g, NULL, 0, &pairs), UGRID_BAD_OPTION);
+                entries += g.entries;
+                b.desc.half = NULL; /* all as wide as the widest */
+                CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_OK);
+                wide += g.entries;
+            }
+    CHECK(entries * 10 < wide * 8);
+    ugrid_free(&g);
+}
+
+static void test_bad_boxes_of_particles(void **state)
+{
+    static boxed b;
+    ugrid g = {0};
+    int64_t pairs = 7;
+    (void)state;
+    dice = wl_seed(30);
+    make_boxed(&b, 3, 0, 1);
+    CHECK_RESULT(ugrid_count_overlaps(NULL, &pairs), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_count_overlaps(&g, NULL), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_count_overlaps(&g, &pairs), UGRID_NOT_BUILT);
+    CHECK(pairs == 0);
+    b.half[3 * 17 + 1] = -b.desc.size;
+    b.half[3 * 18 + 1] = b.desc.size;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_SIZE);
+    CHECK(g.bad_id == 17);
+    b.half[3 * 17 + 1] = 0;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_SIZE);
+    CHECK(g.bad_id == 18);
+    b.half[3 * 18 + 1] = (real)NAN;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_SIZE);
+    b.half[3 * 18 + 1] = 0;
+    b.desc.half_stride = 5;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_ARGUMENT);
+    b.desc.half_stride = 0;
+    b.desc.placement = UGRID_LOOSE;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_OK);
+    CHECK_RESULT(ugrid_count_overlaps(&g, &pairs), UGRID_BAD_OPTION);
+    CHECK(ugrid_near_overlaps(&g, 3).x.width == 0);
+    b.desc.placement = UGRID_TIGHT;
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, 0), UGRID_OK);
+    CHECK_RESULT(ugrid_count_overlaps(&g, &pairs), UGRID_OK);
+    CHECK(pairs == 0);
+    ugrid_free(&g);
+}
+
 /* Positions inside a larger struct give the same grid as tightly packed ones. */
 static void test_stride(void **state)
 {

@@ -105,6 +105,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_permutations),
     TEST(test_optional_arrays),
     TEST(test_cell_sums),
+    TEST(test_boxes_of_particles),
+    TEST(test_bad_boxes_of_particles),
     TEST(test_stride),
     TEST(test_flat_desc),
     TEST(test_extreme_positions),
