@@ -505,16 +505,131 @@ def check_list_searches():
     assert as_set(*contacts.pairs().T) == want and len(want) > 20
 
 
+def again(thing):
+    """Copies of a thing in three ways; each has memory of its own."""
+    for duplicate in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        yield duplicate(thing)
+
+
 def check_pickle_and_copy():
-    """An object of the C library is not duplicated without a word."""
-    p = rng().random((50, 3))
-    for thing in (nf.Grid(p, cell=0.1), nf.Tree(p, "points"), nf.List(p, 0.1), nf.NBody(),
-                  nf.Grid()):
-        for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
-            refused(TypeError, "neither pickled nor copied", duplicate, thing)
+    """A copy answers as its original, and lives on without it."""
+    p, triangles = rng().random((50, 3)), rng(2).random((40, 9))
+    ray = [[0.5, 0.5, -9]], [[0, 0, 1]]
+    contacts = nf.List(p, 0.3, half=True, history="f8", skin=0.1, exclude=[[0, 1]])
+    contacts.history[:] = np.arange(len(contacts.history))
+    bodies = nf.NBody()
+    bodies.fields(p[:, :2])
+    answers = {
+        nf.Grid(p, cell=0.1): lambda grid: grid.neighbors(0.3) + grid.query(p, 0.2),
+        nf.Grid(p, cell=0.3, masks=np.arange(50) % 4 + 1): lambda grid: grid.neighbors(0.3),
+        nf.Grid(p, cell=0.3, method="fixed"): lambda grid: grid.neighbors(0.3),
+        nf.Tree(p, "points", radius=0.1): lambda tree: tree.overlaps() + tree.nearest(p, 3) + (
+            tree.refit(p + 0.01).pairs(),),
+        nf.Tree(triangles.reshape(-1, 3, 3), "triangles", n_threads=2): lambda tree:
+            tree.rays(*ray) + tree.closest(p) + tree.refit(triangles + 1).closest(p),
+        nf.Tree(p, "triangles", indices=np.arange(48).reshape(-1, 3)): lambda tree:
+            tree.rays(*ray) + tree.closest(p) + tree.refit(p + 1).closest(p),
+        contacts: lambda a: a.rows() + (a.history, a.moved(p + 0.04), a.moved(p + 0.06),
+                                        a.build(p + 0.04).history, a.pairs()),
+        bodies: lambda sim: sim.fields_at(p[:, 1:]) + (sim.estimate().mean_share,)}
+    for thing, answer in answers.items():
+        copies = list(again(thing)) + [next(again(next(again(thing))))]
+        want = answer(thing)
+        wanted = [np.array(part) for part in want]
+        assert len(repr(thing)) < 200 and repr(copies[0]).startswith("<nearfield.")
+        del want
+        vars(thing).clear()         # frees its memory
+        for one in copies:
+            for found, expected in zip(answer(one), wanted):
+                np.testing.assert_array_equal(found, expected)
+            if not isinstance(one, nf.Grid):        # that needs the caller's positions
+                one.validate()
+    for empty in (nf.Grid(cell=0.1), nf.Tree(kind="points"), nf.List(radius=0.1), nf.NBody(),
+                  nf.Grid(np.zeros((0, 3)), cell=0.1)):
+        assert "nothing was built" in repr(empty) or empty.n == 0
+        for one in again(empty):
+            q = p[:, :2] if isinstance(one, nf.NBody) else p
+            assert one.build(q).n == 50 and one._fields == empty._fields
     finder = nf.NeighborList(cutoff=0.3, full_list=True)
-    for again in (pickle.loads(pickle.dumps(finder)), copy.copy(finder), copy.deepcopy(finder)):
-        assert len(again.compute(p, [1, 1, 1], True, "i")[0]) > 50
+    for one in again(finder):
+        assert len(one.compute(p, [1, 1, 1], True, "i")[0]) > 50
+
+
+def check_save():
+    """Bytes make the same grid, tree and list; damaged ones are refused."""
+    for real in TYPES:
+        p = rng().random((300, 3)).astype(real)
+        for thing, made in ((nf.Grid(p, cell=0.1), nf.Grid(cell=0.1)),
+                            (nf.Tree(p, "points"), nf.Tree(kind="points")),
+                            (nf.List(p, 0.1), nf.List(radius=0.1))):
+            data = thing.save()
+            one = made.load(data, dtype=real)
+            assert one.n == 300 and one.save() == data
+            if not isinstance(thing, nf.List):
+                for a, b in zip(one.query(p, 0.2), thing.query(p, 0.2)):
+                    np.testing.assert_array_equal(a, b)
+            refused(nf.Error, "bytes", made.load, data[:-5] + b"spoil", dtype=real)
+            refused(nf.Error, "bytes", made.load, b"", dtype=real)
+        other = nf.Grid(cell=0.1)
+        refused(nf.Error, "bytes", other.load, nf.Grid(p, cell=0.1).save(),
+                dtype=TYPES[real == np.float32])
+    refused(nf.Error, "triangles", nf.Tree(kind="triangles").load(nf.Tree(
+        rng().random((9, 9)), "triangles").save()).closest, [[0, 0, 0]])
+
+
+def check_grid_filters():
+    """Which pairs a grid lists, by all pairs."""
+    p, n = rng(3).random((200, 2)), 200
+    radii, masks = rng(4).random(n) * 0.05, rng(5).integers(0, 8, n).astype(np.uint32)
+    sets, exclude = rng(6).integers(0, 3, n), rng(7).integers(0, n, (400, 2))
+    sees = np.zeros(32, np.uint32)
+    sees[:3] = 1 | 2, 4, 0
+    d = np.linalg.norm(p[:, None] - p, axis=2)
+    apart = ~np.eye(n, dtype=bool)
+    named = np.zeros((n, n), bool)
+    named[exclude[:, 0], exclude[:, 1]] = named[exclude[:, 1], exclude[:, 0]] = True
+    wanted = {"radii": d < 0.1 + radii[:, None] + radii,
+              "masks": (d < 0.1) & (masks[:, None] & masks > 0),
+              "exclude": (d < 0.1) & ~named,
+              "sets": (d < 0.1) & ((sees[sets][:, None] >> sets & 1) > 0)}
+    for name, value in (("radii", radii), ("masks", masks), ("exclude", exclude), ("sets", sets)):
+        keywords = {name: value, **({"sees": sees} if name == "sets" else {})}
+        grid, want = nf.Grid(p, cell=0.1, **keywords), wanted[name] & apart
+        assert as_set(*row_pairs(*grid.neighbors(0.1))) == as_set(*np.nonzero(want)), name
+        assert grid.count_neighbors(0.1).tolist() == want.sum(1).tolist()
+        either = np.triu(want | want.T)
+        assert grid.count_pairs(0.1) == either.sum()
+        assert as_set(*grid.pairs(0.1).T) == as_set(*np.nonzero(either)), name
+    refused(ValueError, "masks: expected 200", nf.Grid, p, masks=masks[:9])
+    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32))
+    refused(ValueError, "exclude names", nf.Grid, p, exclude=[[0, n]])
+
+
+def check_closest_points():
+    """Against the nearest of many points on each triangle; hits against rays."""
+    for real in TYPES:
+        t = rng(8).random((30, 3, 3)).astype(real)
+        q = (rng(9).random((60, 3)) * 1.5).astype(real)
+        u, v = np.meshgrid(np.arange(101) / 100, np.arange(101) / 100)
+        u, v = u[u + v <= 1.0001], v[u + v <= 1.0001]
+        on = (t[:, :1] + u[None, :, None] * (t[:, 1:2] - t[:, :1])
+              + v[None, :, None] * (t[:, 2:] - t[:, :1]))
+        far = np.linalg.norm(on[None] - q[:, None, None], axis=3).min(2)
+        tree = nf.Tree(t, "triangles")
+        ids, point, distance = tree.closest(q)
+        assert ids.dtype == np.int32 and point.dtype == distance.dtype == real
+        assert (distance <= far.min(1) + 1e-5).all() and (distance > far.min(1) - 0.02).all()
+        assert np.allclose(np.linalg.norm(point - q, axis=1), distance, atol=1e-6)
+        assert (far[np.arange(60), ids] < far.min(1) + 0.02).all()
+        ids, point, distance = tree.closest(q, 0.05)
+        assert ((ids < 0) == np.isinf(distance)).all() and 0 < (ids < 0).sum() < 60
+        at, along = q - 2, rng(10).standard_normal((60, 3)).astype(real) * 0.1 + 1
+        for t_max in (np.inf, 2.0, 0.0):
+            first, _ = tree.rays(at, along, t_max)
+            assert (tree.hits(at, along, t_max) == (first >= 0)).all()
+        assert tree.hits(at, along).any() and not tree.hits(at, along).all()
+    refused(nf.Error, "closest needs a tree of triangles", nf.Tree(q, "points").closest, q)
+    refused(ValueError, "row 1", tree.closest, [[0, 0, 0], [0, np.nan, 0]])
 
 
 # ---- NBody ---------------------------------------------------------------------------------------
@@ -1052,12 +1167,12 @@ def check_neighbor_list_processes():
 def check_refusals():
     bad = np.zeros((5, 3))
     bad[3, 1] = np.nan
-    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
-    refused(nf.Error, "bad_id = 3", nf.Tree, bad, "points")
-    refused(nf.Error, "bad_id = 3", nf.List, bad, 0.1, box=(0, 1), periodic=True)
-    refused(nf.Error, "bad_id = 3", nf.NBody().fields, bad[:, :2])
+    refused(nf.Error, "row = 3", nf.Grid, bad, cell=0.1)
+    refused(nf.Error, "row = 3", nf.Tree, bad, "points")
+    refused(nf.Error, "row = 3", nf.List, bad, 0.1, box=(0, 1), periodic=True)
+    refused(nf.Error, "row = 3", nf.NBody().fields, bad[:, :2])
     bad[3, 1] = np.inf
-    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
+    refused(nf.Error, "row = 3", nf.Grid, bad, cell=0.1)
     good = rng().random((9, 3))
     for shape in ((9,), (9, 4), (9, 1), (3, 3, 3)):
         refused(ValueError, "shape", nf.Grid, np.zeros(shape))
@@ -1069,7 +1184,7 @@ def check_refusals():
     refused(ValueError, "one number, or 3", nf.Grid, good, box=([0, 0], [1, 1]))
     refused(nf.Error, "periodic axis", nf.Grid, good, periodic=True)
     refused(nf.Error, "needed_cells", nf.Grid, good, cell=1e-6)
-    refused(nf.Error, "desc.cell", nf.Grid, good, cell=-1.0)
+    refused(nf.Error, "cell", nf.Grid, good, cell=-1.0)
     grid = nf.Grid(good, cell=0.1)
     for radius in (0, -1, np.nan, np.inf):
         for search in (grid.neighbors, grid.count_pairs, grid.count_neighbors):
@@ -1078,9 +1193,17 @@ def check_refusals():
     refused(ValueError, "(n, 3)", grid.query, good[:, :2], 0.1)
     refused(TypeError, "expected a number", grid.neighbors, "wide")
     refused(ValueError, "expected a number", nf.Grid, good, cell="wide")
-    refused(ValueError, "expected (min, max)", nf.Grid, good, box=3)
+    refused(ValueError, "expected (lower, upper)", nf.Grid, good, box=3)
     refused(ValueError, "real numbers", nf.Grid, good.astype(complex))
+    for threads in (True, False, 2.5, "2"):
+        refused(TypeError, "n_threads: expected an integer", nf.Grid, good, n_threads=threads)
+        refused(TypeError, "n_threads: expected an integer", nf.NeighborList, cutoff=1.0,
+                full_list=True, n_threads=threads)
+    inverted = refused(nf.Error, "lower corner of box", nf.Grid, good, box=(1, 0))
+    for c_name in ("desc.", "list.", " grid.", "ugrid_build"):
+        assert c_name not in str(inverted)
     tree = nf.Tree(good, "points")
+    refused(TypeError, "k: expected an integer", tree.nearest, good, k=True)
     refused(ValueError, "k: expected 1 or more", tree.nearest, good, k=-1)
     refused(TypeError, "k: expected an integer", tree.nearest, good, k=2.5)
     # what nothing was built from yet refuses its keywords, too
@@ -1102,7 +1225,7 @@ def check_refusals():
     refused(ValueError, "exclude names", nf.List, good, 0.1, exclude=[[0, 9]])
     refused(nf.Error, "half of a period", nf.List, good, 0.6, box=(0, 1), periodic=True)
     tracked = nf.List(good, 0.1, history="f4")
-    refused(nf.Error, "bad_id = 1", tracked.remap, [0, 0, 2, 3, 4, 5, 6, 7, 8])
+    refused(nf.Error, "row = 1", tracked.remap, [0, 0, 2, 3, 4, 5, 6, 7, 8])
     refused(ValueError, "new_id: expected 9", tracked.remap, [0, 1])
     refused(ValueError, "mass: expected 9", nf.NBody().fields, good[:, :2], np.ones(8))
     sim = nf.NBody(sources="mass_centres", method="virtual_particles")
@@ -1113,7 +1236,7 @@ def check_refusals():
     refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
     refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
     for radius in (0, -1, np.nan, np.inf):
-        refused(nf.Error, "desc.radius must be positive", nf.List, good, radius)
+        refused(nf.Error, "radius must be positive", nf.List, good, radius)
     for radius in (-1, np.nan, np.inf):
         refused(nf.Error, "nlist.h", nf.List, good, 0.1, radii=[0.1] * 8 + [radius])
         refused(nf.Error, "nlist.h", nf.List, good, 0.1, skin=radius)
@@ -1253,9 +1376,10 @@ def check_memory_is_freed():
 def check_out_of_memory():
     p = rng().random((1000, 3))
     grid = nf.Grid(p, cell=0.1)
-    grid._memory._new = lambda size: (_ for _ in ()).throw(MemoryError)
-    refused(nf.Error, "an allocation failed", grid.build, rng().random((200000, 3)))
-    del grid._memory._new
+    with bounded(gigabytes=2):
+        grid._fields.update(cell=0.001, min=0, max=1, max_cells=2 * 10**9)
+        refused(nf.Error, "an allocation failed", grid.build, p)
+    grid._fields = {"cell": 0.1}
     assert grid.build(p).count_pairs(0.1) == len(brute_pairs(p, 0.1))
 
 

@@ -285,7 +285,9 @@ self_check() {
     finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'
-    finds pickle_and_copy 's/def __reduce_ex__/def _reduce/' $object
+    finds pickle_and_copy 's/_lib=None, _struct=None, _state=None,$/_lib=None,/' $object
+    finds grid_filters 's/self._set_array(keep, "masks", self.n)/pass/'
+    finds closest_points 's/ask.t_ends = address_of(ends)/pass/'
     finds refused_shapes \
         's/if array.shape\[:1\] != (count,) or .* != width:/if array.size != count * width:/' \
         $object
@@ -293,13 +295,13 @@ self_check() {
     finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/' $object
     finds history 's/"ended").index(kind)/"ended").index("begun")/'
     finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
-    finds memory_is_freed 's/self._blocks.pop(address, None)/pass/' $arrays
-    finds views_outlive_their_object 's/part: Array = block\[offset:\]\[:size_of(shape, dtype)\]/part: Array = np.ctypeslib.as_array((ctypes.c_uint8 * size_of(shape, dtype)).from_address(block.ctypes.data + offset))/' $arrays
+    finds memory_is_freed 's/self._free(byref(self._struct))/pass/' $object
+    finds views_outlive_their_object 's/if self._block:$/& self._drop(self._block)/' $arrays
     fresh
-    plant $declared 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
+    plant $declared "s/('unbounded', 'int32_t', ()), ('buckets', 'int32_t', ())/('buckets', 'int32_t', ()), ('unbounded', 'int32_t', ())/"
     differs structs
     fresh
-    plant $declared 's/int ugrid_version(void);/& ugrid_result ugrid_validate(ugrid *);/'
+    plant $declared "s/'ugrid_neighbors': ('enum', ('pointer', 'real', 'int',/'ugrid_neighbors': ('enum', ('pointer', 'int', 'real',/"
     differs prototypes
     if emulated; then
         fresh

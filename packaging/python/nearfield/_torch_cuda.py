@@ -43,14 +43,13 @@ class _Memory(DeviceMemory):
         self._device = device
         self.bound: Optional[int] = None        # bytes of a block
 
-    def _new(self, size: int) -> tuple[int, Any]:
+    def _new(self, size: int) -> _Block:
         if self.bound is not None and size > self.bound:
             raise MemoryError("a block is larger than it may be")
         try:
-            block = _Block(size, self._device)
+            return _Block(size, self._device)
         except RuntimeError as error:       # torch.OutOfMemoryError is one
             raise MemoryError(str(error)) from None
-        return block.address, block
 
     @staticmethod
     def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Any:
