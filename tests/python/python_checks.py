@@ -632,6 +632,102 @@ def check_closest_points():
     refused(ValueError, "row 1", tree.closest, [[0, 0, 0], [0, np.nan, 0]])
 
 
+def boxes_touch(a, b):
+    """(len(a), len(b)) of bool, of boxes (m, 2 * dim)."""
+    dim = a.shape[1] // 2
+    return ((a[:, None, :dim] <= b[None, :, dim:]) & (b[None, :, :dim] <= a[:, None, dim:])).all(2)
+
+
+def check_world():
+    """Pairs, events, searches and filters, by all boxes."""
+    for dim, real in ((2, np.float64), (3, np.float32)):
+        r = rng(31)
+        def boxes(m):
+            low = r.random((m, dim)) * 10
+            return np.hstack([low, low + 0.2 + r.random((m, dim))]).astype(real)
+        world, at = nf.World(dim, dtype=real, margin=0.05, n_threads=2), boxes(200)
+        ids = world.insert(at[:150])
+        ids = np.append(ids, world.insert(at[150:].reshape(-1, 2, dim), "fixed"))
+        assert world.n == 200 and len(set(ids.tolist())) == 200 and ids.dtype == np.uint64
+        before = set()
+        for step in range(4):
+            world.update().validate()
+            touch = boxes_touch(at, at)
+            touch[150:, 150:] = False
+            want = {frozenset(pair) for pair in ids[np.argwhere(np.triu(touch, 1))].tolist()}
+            pairs = world.pairs()
+            assert {frozenset(pair) for pair in pairs.tolist()} == want and len(pairs) == len(want)
+            begun, ended = ({frozenset(p) for p in one.tolist()}
+                            for one in (world.begun, world.ended))
+            before = before - ended | begun
+            assert before >= want and not begun & ended and (step > 0 or begun)
+            on = (r.standard_normal((150, dim)) * 0.2).astype(real)
+            at[:150] += np.hstack([on, on])
+            world.move(ids[:150], at[:150], on if step % 2 else None)
+        world.update()
+        some = boxes(30)
+        offsets, found = world.overlaps(some)
+        want = boxes_touch(some, at)
+        assert np.diff(offsets).tolist() == want.sum(1).tolist()
+        assert as_set(*row_pairs(offsets, found)) == {
+            (q, int(ids[k])) for q, k in np.argwhere(want)}
+        points = (r.random((30, dim)) * 12).astype(real)
+        gap = np.maximum(np.maximum(at[None, :, :dim] - points[:, None],
+                                    points[:, None] - at[None, :, dim:]), 0)
+        d2 = np.sort((gap.astype(float) ** 2).sum(2), 1)
+        near, distances2 = world.nearest(points, 5)
+        assert np.allclose(distances2, d2[:, :5], atol=1e-5) and (near > 0).all()
+        near, distances2 = world.nearest(points, 5, 0.3)
+        assert ((near == 0) == np.isinf(distances2)).all()
+        assert (np.isfinite(distances2).sum(1) == np.minimum((d2 <= 0.09).sum(1), 5)).all()
+        vectors = (r.standard_normal((30, dim)) * 9).astype(real)
+        for shapes, kind, t_max in ((points, "rays", 0.8), (boxes(30), "boxes", 1)):
+            low, high = (shapes, shapes) if kind == "rays" else np.split(shapes, 2, 1)
+            hit, t = (world.rays(shapes, vectors, t_max) if kind == "rays"
+                      else world.cast(shapes, vectors, kind))
+            with np.errstate(all="ignore"):
+                one = (at[None, :, :dim].astype(float) - high[:, None]) / vectors[:, None]
+                two = (at[None, :, dim:].astype(float) - low[:, None]) / vectors[:, None]
+            enter = np.maximum(np.minimum(one, two).max(2), 0)
+            enter[enter > np.maximum(one, two).min(2)] = np.inf
+            first = enter.min(1)
+            first[first > t_max] = np.inf
+            assert np.allclose(t, first, atol=1e-5) and 3 < (hit > 0).sum()
+            assert ((hit == 0) == np.isinf(first)).all()
+        ball = np.hstack([points, np.full((30, 1), 0.4, real)])
+        hit, t = world.cast(ball, vectors, "spheres")
+        for q in range(30):
+            way = points[q] + np.linspace(0, 1, 2001)[:, None] * vectors[q]
+            gap = np.maximum(np.maximum(at[None, :, :dim] - way[:, None],
+                                        way[:, None] - at[None, :, dim:]), 0)
+            reached = np.flatnonzero((np.linalg.norm(gap, axis=2) <= 0.4).any(1))
+            assert (hit[q] > 0) >= (len(reached) > 0)
+            if len(reached):
+                assert reached[0] / 2000 - 0.001 < t[q] < reached[0] / 2000 + 0.001
+        world.remove(ids[:3])
+        assert world.update().n == 197 and not np.isin(ids[:3], world.pairs()).any()
+        refused(nf.Error, "row 1", world.move, ids[[5, 0]], at[[5, 0]])
+        refused(nf.Error, "no object has this id", world.remove, [12345])
+        inverted = at[4:6].copy()
+        inverted[1, 0] = inverted[1, dim] + 1
+        refused(nf.Error, "row 1", world.move, ids[4:6], inverted)
+        refused(nf.Error, "min above max", world.insert, inverted)
+        assert world.n == 197, "all or none"
+        refused(ValueError, "state='flying'", world.insert, at, "flying")
+        refused(TypeError, "neither pickled nor copied", copy.copy, world)
+        assert "lbvh_world" not in repr(world) and "n=197" in repr(world)
+    walls = nf.World(2)
+    same = [[0.0, 0, 1, 1]] * 3
+    a, b, c = walls.insert(same, category=[1, 2, 4], mask=[2, 1 | 4, 4])
+    assert {frozenset(pair) for pair in walls.update().pairs().tolist()} == {frozenset((a, b))}
+    assert walls.overlaps([[0, 0, 1, 1]], mask=4)[1].tolist() == [c]
+    walls.set_filter([c], 4, 6)
+    walls.set_state([a], "sleeping")
+    assert len(walls.update().pairs()) == 2
+    walls.set_state([b, c], "sleeping")
+    assert len(walls.update().pairs()) == 0
+
+
 # ---- NBody ---------------------------------------------------------------------------------------
 
 
@@ -960,6 +1056,128 @@ def check_neighbor_list_forms():
     refused(ValueError, "numbers: expected one for each", nf.neighbor_list, "i",
             (x, cell, pbc, kinds[:-1]), {"H": 1.0})
     refused(ValueError, "must be finite", nf.neighbor_list, "i", system, {"H": np.nan})
+
+
+def all_images(points, at, cell, pbc, cutoff):
+    """(row, id, shift, vector) of all images of points around each of `at`, by trying those of a
+    few cells on every side; sorted."""
+    reach = [range(-4, 5) if periodic else range(1) for periodic in pbc]
+    shifts = np.array(np.meshgrid(*reach, indexing="ij")).reshape(len(pbc), -1).T
+    vectors = points[None, :, None] - at[:, None, None] + (shifts @ cell)[None, None]
+    row, point, image = np.nonzero(np.linalg.norm(vectors, axis=3) < cutoff)
+    return row, point, shifts[image], vectors[row, point, image]
+
+
+def check_queries():
+    """neighbors, query and nearest, in two and three numbers, against all images of all points."""
+    r = rng(21)
+    for dim, pbc in ((3, (1, 1, 1)), (3, (1, 0, 1)), (2, (1, 1)), (2, (0, 1)), (3, (0, 0, 0))):
+        cell = np.eye(dim) + 0.4 * r.random((dim, dim))
+        x, at = r.random((40, dim)) @ cell * 1.5 - 0.2, r.random((25, dim)) @ cell
+        for real in TYPES:
+            x, at, box = x.astype(real), at.astype(real), None if not any(pbc) else cell
+            for own in False, True:
+                centre = x if own else at
+                row, point, shift, vector = all_images(x.astype(float), centre.astype(float), cell,
+                                                       pbc, 0.41)
+                keep = ~((row == point) & (shift == 0).all(1)) if own else row >= 0
+                row, point, shift, vector = row[keep], point[keep], shift[keep], vector[keep]
+                found = (nf.neighbors(x, 0.41, cell=box, pbc=pbc, sorted=True) if own else
+                         nf.query(x, at, 0.41, cell=box, pbc=pbc, sorted=True))
+                order = np.lexsort(tuple(shift.T[::-1]) + (point, row))
+                assert (found.pairs() == np.stack([row, point], 1)[order]).all(), (dim, pbc, own)
+                assert (found.shifts == shift[order]).all() and len(found) == len(row) > 20
+                assert np.allclose(found.vectors, vector[order], atol=1e-6)
+                lengths = np.linalg.norm(vector[order], axis=1)
+                assert np.allclose(found.distances, lengths, atol=1e-6)
+                assert found.distances.dtype == found.vectors.dtype == real
+                offsets, ids = found.csr()
+                assert len(offsets) == len(centre) + 1 and ids is found.ids
+                for k, reach in ((7, np.inf), (3, 0.41)):
+                    near = nf.nearest(x, k, None if own else at, reach=reach, cell=box, pbc=pbc)
+                    ids, distances = near.padded(k)
+                    assert distances.shape == (len(centre), k)
+                    wide = all_images(x.astype(float), centre.astype(float), cell, pbc, 1.4)
+                    want = np.linalg.norm(wide[3], axis=1)
+                    want = [np.sort(want[(wide[0] == q) & ~(own & (wide[1] == q)
+                                                            & (wide[2] == 0).all(1))])[:k]
+                            for q in range(len(centre))]
+                    for q, row_wanted in enumerate(want):
+                        row_wanted = row_wanted[row_wanted < reach]
+                        if reach < 1 or row_wanted[-1] < 1.2:
+                            there = len(row_wanted)
+                            assert np.allclose(distances[q, :there], row_wanted, atol=1e-6)
+                            assert (ids[q, there:] == -1).all()
+                assert (np.diff(near.distances)[np.diff(near.rows) == 0] >= 0).all()
+    found = nf.neighbors(x, 0.41)
+    assert len(nf.neighbors(x, 0.41, half=True)) * 2 == len(found)
+    assert repr(found) == "<nearfield.Neighbors: 40 rows, %d entries, n=40>" % len(found)
+    ids, distances = found.padded(2)
+    assert ids.shape == (40, 2) and found.padded()[0].shape[1] == np.diff(found.offsets).max()
+    none = nf.query(x, np.zeros((0, 3)), 1.0)
+    assert len(none) == 0 and none.offsets.tolist() == [0] and none.padded()[0].shape == (0, 0)
+    assert len(nf.query(np.zeros((0, 3)), x, 1.0)) == len(nf.query(x, x, 0)) == 0
+    assert nf.query(x, x, 0).offsets.tolist() == [0] * 41
+    refused(ValueError, "shape (m, 3)", nf.query, x, x[:, :2], 0.1)
+    refused(ValueError, "row 1", nf.query, x, [[0, 0, 0], [0, np.nan, 0]], 0.1)
+    refused(ValueError, "cell: periodic", nf.neighbors, x, 0.1, pbc=True)
+    refused(ValueError, "expected 3 lengths", nf.neighbors, x, 0.1, cell=[1, 1])
+    refused(ValueError, "1 or more", nf.nearest, x, 0)
+    refused(TypeError, "k: expected an integer", nf.nearest, x, True)
+
+
+def check_queries_against_scipy():
+    from scipy.spatial import cKDTree
+    x, at = rng(22).random((800, 3)), rng(23).random((300, 3))
+    tree = cKDTree(x, boxsize=1.0)
+    distances, ids = tree.query(at, 8)
+    near = nf.nearest(x, 8, at, cell=[1, 1, 1])
+    assert (near.padded(8)[0] == ids).all() and np.allclose(near.padded(8)[1], distances)
+    both = nf.neighbors(x, 0.12, cell=[1, 1, 1])
+    ours = both.sparse()
+    theirs = tree.sparse_distance_matrix(tree, 0.12, output_type="coo_matrix").tocsr()
+    assert ours.shape == (800, 800) and abs(ours - theirs).max() < 1e-12
+    assert both.sparse(np.ones(len(both))).sum() == len(both)
+
+
+def check_neighbor_list_skin():
+    """Lists that serve many steps have the pairs of a search in each."""
+    for real in TYPES:
+        r = rng(24)
+        x = (4 * r.random((120, 3))).astype(real)
+        cell, pbc = np.array([[4, 0, 0], [1, 4, 0], [0, 0.5, 4.0]]), [True, False, True]
+        for full in True, False:
+            with_skin = nf.NeighborList(1.0, full, sorted=True, skin=0.3)
+            without = nf.NeighborList(1.0, full, sorted=True)
+            moving = x.copy()
+            for step in range(12):
+                for a, b in zip(with_skin.compute(moving, cell, pbc, "ijSdDP"),
+                                without.compute(moving, cell, pbc, "ijSdDP")):
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(a, b)
+                moving += (0.03 * r.standard_normal(x.shape)).astype(real)
+            assert 2 <= with_skin.searches < 12 == without.searches
+            before = with_skin.searches
+            for again in ((x[:50], cell, pbc), (x[:50], cell * 1.01, pbc),
+                          (x[:50], cell * 1.01, True), (x[:50].astype(TYPES[real == np.float32]),
+                                                        cell * 1.01, True)):
+                a, b = (finder.compute(*again, "d") for finder in (with_skin, without))
+                np.testing.assert_array_equal(a[0], b[0])
+            assert with_skin.searches == before + 4
+            bad = x[:50].copy()
+            bad[7] = np.nan
+            refused(ValueError, "row 7", with_skin.compute, bad, cell, True)
+    for algorithm in ("auto", "cell_list", "brute_force", "trees"):
+        finder, plain = (nf.NeighborList(1.0, True, True, one, n_threads=0)
+                         for one in (algorithm, "auto"))
+        np.testing.assert_array_equal(*(one.compute(x, cell, pbc, "P")[0]
+                                        for one in (finder, plain)))
+        assert finder.search == ("trees" if algorithm == "trees" else "cells")
+        assert algorithm in repr(finder)
+    refused(ValueError, "algorithm: expected one of", nf.NeighborList, 1.0, True, algorithm="fast")
+    refused(ValueError, "skin must be", nf.NeighborList, 1.0, True, skin=-1)
+    assert nf.neighbor_list("i", [x, cell, pbc], 1.0).shape == nf.ase_neighbor_list(
+        "i", (x, cell, pbc), 1.0).shape
 
 
 def check_neighbor_list_arrays():

@@ -274,7 +274,7 @@ self_check() {
         's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
     finds neighbor_list_cutoffs 's/if not 0 <= value < np.inf/if value < -9/' $list
     finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
-    finds neighbor_list_forms 's/\(asks.self, asks.wanted = half,\) sorted,/\1 False,/' $list
+    finds neighbor_list_forms 's/\(asks.sorted, asks.self = half,\) sorted,/\1 False,/' $list
     finds neighbor_list_arrays \
         's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
     finds neighbor_list_arrays 's/apart if len(array) > 1 else 0/0/' $list
@@ -286,6 +286,9 @@ self_check() {
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'
     finds pickle_and_copy 's/_lib=None, _struct=None, _state=None,$/_lib=None,/' $object
+    finds queries 's/asks.queries = address_of(at)$/asks.queries = address_of(at[::-1].copy())/' \
+        $list
+    finds neighbor_list_skin 's/return bool(longest <= .*/return bool(longest < 0.5)/' $list
     finds grid_filters 's/self._set_array(keep, "masks", self.n)/pass/'
     finds closest_points 's/ask.t_ends = address_of(ends)/pass/'
     finds refused_shapes \

@@ -72,7 +72,7 @@ def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], st
     boxes = _boxes(cell.expand(systems, 3, 3), pbc.expand(systems, 3), x.dtype)
     first = np.ascontiguousarray(starts.numpy(), np.int32)
     x, n, stride = _neighbors.atom_rows(x, x.dtype)
-    search = _neighbors._take(x.dtype.type)
+    search = _neighbors.take(x.dtype.type)
     try:
         asks = search.asks
         asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, systems
@@ -96,7 +96,7 @@ def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], st
             _neighbors.run(search, x)
             found = _neighbors._answer(search, quantities)
     finally:
-        _neighbors._give(search)
+        _neighbors.give(search)
     return tuple(torch.from_numpy(a) for a in found)
 
 
