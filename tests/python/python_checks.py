@@ -1140,6 +1140,58 @@ def check_queries_against_scipy():
     assert both.sparse(np.ones(len(both))).sum() == len(both)
 
 
+def freud_queries(points, at):
+    """Query points and arguments, as freud's query takes them."""
+    for more in ({"r_max": 2.5}, {"r_max": 2.5, "r_min": 1.0}, {"num_neighbors": 6},
+                 {"mode": "ball", "r_max": 1.5, "r_guess": 1.0},
+                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0}):
+        yield at, more
+        yield points, dict(more, exclude_ii=True)
+
+
+def check_freud_forms():
+    """AABBQuery by all images."""
+    from nearfield.freud import AABBQuery, LinkCell
+    cell = np.array([[8, 0, 0], [2.7, 9, 0], [2, 1, 10]])
+    x, at = (rng(41).random((80, 3)) @ cell).astype("f4"), (rng(42).random((30, 3)) @ cell)
+    search = AABBQuery(cell.T, x)
+    for centre, asked in freud_queries(x, at.astype("f4")):
+        row, point, shift, vector = all_images(x.astype(float), centre.astype(float), cell,
+                                               (1, 1, 1), 5.0)
+        d = np.linalg.norm(vector, axis=1)
+        keep = (d < asked.get("r_max", 9)) & (d >= asked.get("r_min", 0))
+        if asked.get("exclude_ii"):
+            keep &= (row != point) | shift.any(1)
+        order = np.lexsort((d, row))
+        order = order[keep[order]]
+        place = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+        want = order[place < asked.get("num_neighbors", 999)]
+        found = LinkCell(cell.T, x, 2.5).query(centre, asked).toNeighborList()
+        assert as_set(*found[:].T) == as_set(row[want], point[want]) and len(found) == len(want)
+        assert np.allclose(np.sort(found.distances), np.sort(d[want]), atol=1e-5)
+        bonds = list(search.query(centre, asked))
+        assert {bond[:2] for bond in bonds} == as_set(*found[:].T)
+        assert found.neighbor_counts.sum() == len(found)
+    refused(ValueError, "unknown rmax", search.query, at, {"rmax": 1})
+    refused(ValueError, "is missing", search.query, at, {})
+    assert len(AABBQuery.from_system((cell.T, x)).points) == 80
+
+
+def check_against_freud():
+    import freud
+    from nearfield import freud as ours
+    r = rng(43)
+    for box in (freud.box.Box(8, 9, 10, 0.3, 0.2, 0.1), freud.box.Box(8, 9, is2D=True)):
+        x, at = (box.wrap((r.random((m, 3)) - 0.5) * 12) for m in (80, 30))
+        for centre, asked in freud_queries(x, at):
+            a, b = (kind.AABBQuery(box, x).query(centre, asked).toNeighborList()
+                    for kind in (ours, freud.locality))
+            for name in ("segments", "neighbor_counts", "weights", "point_indices"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+            assert (a[:] == b[:]).all() and np.allclose(a.distances, b.distances, atol=1e-5)
+            assert np.allclose(a.vectors, b.vectors, atol=1e-5)
+
+
 def check_neighbor_list_skin():
     """Lists that serve many steps have the pairs of a search in each."""
     for real in TYPES:

@@ -339,6 +339,24 @@ def check_cells_of_lengths():
                 raise AssertionError("a cell of shape %s is not refused" % (bad.shape,))
 
 
+def check_arrays_of_numpy():
+    """NumPy's arrays, and lists, as the tensors that they are."""
+    x, cell, pbc = random_system(5)
+    batch = torch.zeros(len(x), dtype=torch.int64)
+    given = x.numpy(), cell.numpy(), batch.numpy()
+    for a, b in zip(graph.neighbor_list(given[0], given[1], pbc.numpy(), 1.1, given[2]),
+                    graph.neighbor_list(x, cell, pbc, 1.1, batch)):
+        assert isinstance(a, torch.Tensor) and torch.equal(a, b)
+    assert torch.equal(graph.radius_graph(given[0], 1.0, given[2]), graph.radius_graph(x, 1.0))
+    assert torch.equal(graph.knn_graph(given[0], 3, pbc=True, cell=given[1]),
+                       graph.knn_graph(x, 3, pbc=True, cell=cell))
+    assert torch.equal(graph.radius(given[0], given[0][:5], 1.0), graph.radius(x, x[:5], 1.0))
+    search = graph.FixedNeighborList(len(x), 900, 1.1, given[1], True, dtype=torch.float64)
+    for a, b in zip(search(given[0]), search(x)):
+        assert torch.equal(a, b)
+    assert graph.neighbor_list([[0.0, 0, 0], [1, 0, 0]], cutoff=1.5)[3].tolist() == [1, 1]
+
+
 def check_transforms():
     """torch.func differentiates as torch.autograd does."""
     x = torch.rand(8, 3, dtype=torch.float64, generator=generator(4))
