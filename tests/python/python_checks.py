@@ -1513,6 +1513,25 @@ def check_refusals():
     assert grid.count_pairs(0.5) == len(brute_pairs(good, 0.5)), "usable after a refusal"
 
 
+def check_keywords():
+    """_keywords.pyi names the fields of the structs, as type checkers know them."""
+    import re
+    stub = os.path.join(here, "..", "..", "packaging", "python", "nearfield", "_keywords.pyi")
+    with open(stub) as file:
+        classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
+    assert len(classes) == 5
+    never = {"dim", "allocator", "cuda_allocator", "parallel", "function", "allow", "vertices",
+             "user", "pair_bytes", "exclude_start", "history"}
+    for name, body in classes:
+        kind = getattr(nf, name)
+        told = set(re.findall(r"^    (\w+):", body, re.M))
+        there = _binding.desc_fields(kind._header)
+        named = kind.__init__.__code__.co_varnames
+        assert told <= there, told - there
+        assert there - told - never <= set(named) | {"min", "max"}, there - told - set(named)
+        assert not told & set(named)
+
+
 def check_refused_queries():
     """Searches that could find nothing are not answered with an empty list."""
     good = rng().random((9, 3))

@@ -27,6 +27,7 @@ Errors      nearfield.Error, with the header's own text. NaN is refused, with th
             anything.
 Threads     Calls release Python's lock. Different objects may be used at once, also one object by
             many who only search; neighbor_list by any number of threads, and after a fork.
+Types       are those of the CPU's results: on a GPU they are DeviceArrays.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by
             libnearfield_cuda.so. Results are DeviceArrays: cupy.asarray(a), a.numpy(),
             torch.as_tensor(a, device="cuda"). Work is queued on `stream` (an int, or a stream of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._binding import CUDA_ALLOC, CUDA_FREE, OPTIONS, Allocator, Error
+from ._binding import CUDA_ALLOC, CUDA_FREE, WORDS, Allocator, Error
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,9 @@ class DeviceArray:
     address : int
         Of the first element, in the memory of the device.
     """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def __init__(self, block: Any, offset: int, shape: Any, dtype: Any) -> None:
         self.shape = shape if isinstance(shape, tuple) else (int(shape),)
@@ -267,10 +270,9 @@ def threads_of(n: int | None) -> int:
 
 def integer(name: str, value: Any) -> int:
     """An int that fits into 32 bits; True is none."""
-    try:
-        number = operator.index("" if isinstance(value, bool) else value)
-    except TypeError:
-        raise TypeError("%s: expected an integer, not %r" % (name, value)) from None
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError("%s: expected an integer, not %r" % (name, value))
+    number = operator.index(value)
     if not -2**31 <= number < 2**31:
         raise ValueError("%s: %d does not fit into 32 bits" % (name, number))
     return number
@@ -421,15 +423,13 @@ def pairs_of(offsets: Array, ids: Array) -> Array:
 
 def set_field(struct: Any, header: str, name: str, value: Any) -> None:
     """A field of a desc: a number, a word of an enum, or as many numbers as it holds."""
-    if type(value) is float and type(getattr(struct, name)) is float:
-        setattr(struct, name, value)
-        return
-    words = OPTIONS.get(header + "." + name)
     if isinstance(value, str):
-        if not words or value not in words.split():
+        words = WORDS.get((header, name))
+        if not words or value not in words:
             raise ValueError("%s=%r: expected %s" % (
-                name, value, "one of " + words if words else "a number"))
-        value = words.split().index(value)
+                name, value, "one of " + " ".join(words) if words else "a number"))
+        setattr(struct, name, words[value])
+        return
     field = getattr(struct, name)
     if not isinstance(field, ctypes.Array):
         try:

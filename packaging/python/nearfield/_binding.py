@@ -58,6 +58,8 @@ OPTIONS = {
     "nbody.law": "inverse_square inverse", "nbody.sources": "auto mass_centres chebyshev",
     "nbody.stage": "fast one_thread many_threads shared_memory",
     "nbody.integrator": "leapfrog euler"}
+WORDS = {tuple(name.split(".")): {word: value for value, word in enumerate(words.split())}
+         for name, words in OPTIONS.items()}
 ARRAYS: dict[str, Any] = {"radii": None, "masks": np.uint32, "indices": np.int32,
                           "sets": np.uint8}
 
@@ -108,9 +110,9 @@ def declared_desc(header: str) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def desc_fields(header: str) -> frozenset[str]:
+def desc_fields(header: str, more: tuple[str, ...] = ()) -> frozenset[str]:
     """Their names."""
-    return frozenset(name for name, _ in declared_desc(header)._fields_)
+    return frozenset(name for name, _ in declared_desc(header)._fields_).union(more)
 
 
 @functools.lru_cache(maxsize=None)

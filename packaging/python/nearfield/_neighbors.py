@@ -228,6 +228,15 @@ class NeighborList:
     (array([0]), array([1]), array([1.]))
     """
 
+    cutoff: float
+    full_list: bool
+    sorted: bool
+    algorithm: str
+    skin: float
+    n_threads: int
+    search: str
+    searches: int
+
     def __init__(self, cutoff: float, full_list: bool, sorted: bool = False,
                  algorithm: str = "auto", skin: float = 0.0, n_threads: int = 1) -> None:
         if algorithm not in _ALGORITHMS:

@@ -29,18 +29,18 @@ class Object:
     _check_arguments: tuple[Any, ...] = ()
 
     def __init__(self, stream: Any = None, **fields: Any) -> None:
-        self._threads = threads_of(fields.pop("n_threads", None))
-        box = fields.pop("box", None)
+        n_threads, box = fields.pop("n_threads", None), fields.pop("box", None)
+        self._threads = 1 if n_threads is None else threads_of(n_threads)
         if box is not None:
             if np.ndim(box) == 0 or len(box) != 2:
                 raise ValueError("box: expected (lower, upper), each a number or one per axis, not "
                                  "%r" % (box,))
             fields["min"], fields["max"] = box
-        known = desc_fields(self._header)
-        for name in fields:
-            if name not in known and name not in self._own_fields:
-                raise TypeError("%s has no field %r: see help(nearfield.%s), and the desc in %s.h"
-                                % (type(self).__name__, name, type(self).__name__, self._file))
+        known = desc_fields(self._header, self._own_fields)
+        if not fields.keys() <= known:
+            kind = type(self).__name__
+            raise TypeError("%s has no field %r: see help(nearfield.%s), and the desc in %s.h" % (
+                kind, min(fields.keys() - known), kind, self._file))
         self._fields: dict[str, Any] = {name: value for name, value in fields.items()
                                         if value is not None}
         self._stream_object, self._stream = stream, stream_handle(stream) if stream else 0
@@ -174,7 +174,11 @@ class Object:
         if dim:
             desc.dim = dim
         for name, value in self._fields.items():
-            if name not in ARRAYS and name not in self._own_fields:
+            if name in ARRAYS or name in self._own_fields:
+                continue
+            if type(value) is float and type(getattr(desc, name)) is float:
+                setattr(desc, name, value)
+            else:
                 set_field(desc, self._header, name, value)
         desc.allocator = self._host_memory.allocator
         if self._device:
@@ -280,7 +284,8 @@ class Saved(Object):
 
     def _take(self, content: Any) -> None:
         if content[0] is not None:
-            Saved.load(self, *content, dtype=self._lib.dtype)
+            data, dim = content
+            Saved.load(self, data, dim, self._lib.dtype)
 
 
 # What a copy has of its own.

@@ -160,7 +160,7 @@ class Grid(Saved):
         host._state.pos, host._state.stride = address_of(pos), stride
         return host
 
-    def neighbors(self, radius: float, half: bool = False) -> tuple[Any, Any]:
+    def neighbors(self, radius: float, half: bool = False) -> tuple[Array, Array]:
         """All neighbours of all particles.
 
         Parameters
@@ -178,7 +178,7 @@ class Grid(Saved):
         """
         return self._list("neighbors", self.n, radius, int(half))
 
-    def count_neighbors(self, radius: float, half: bool = False) -> Any:
+    def count_neighbors(self, radius: float, half: bool = False) -> Array:
         """How many neighbours each particle has: ndarray of int32, (n,)."""
         counts = self._empty(self.n, np.int32)
         self._call("count_neighbors", radius, int(half), address_of(counts))
@@ -205,7 +205,7 @@ class Grid(Saved):
                 return cut(pairs, needed.value)
             room = needed.value
 
-    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+    def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """Particles within radius of any points: as `neighbors`, for points not in the grid.
 
         Parameters
@@ -224,7 +224,7 @@ class Grid(Saved):
         return self._list("neighbors_at", m, address_of(at), stride, m, radius)
 
     @property
-    def order(self) -> Any:
+    def order(self) -> Array:
         """View, int32 (n,): the particles in the grid's own order, in which near ones are near in
         memory (methods sort and count)."""
         return self._look(self._state.order, self.n, np.int32)
@@ -253,6 +253,10 @@ def _set_crowd(desc: Any, pos: Array) -> None:
 
 
 # ---- Tree: lbvh.h --------------------------------------------------------------------------------
+
+
+# Numbers of an element, in two and in three dimensions.
+_WIDTHS = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4), "triangles": (6, 9)}
 
 
 class Tree(Saved):
@@ -298,14 +302,14 @@ class Tree(Saved):
 
     def _elements(self, elements: Any) -> tuple[Any, int, int, int]:
         """(array, rows, stride, dim) of elements, as their kind has them."""
-        kind, indexed = self._fields["kind"], self._fields.get("indices") is not None
-        if kind not in OPTIONS["lbvh.kind"].split():
-            raise ValueError("kind must be one of %s" % OPTIONS["lbvh.kind"])
+        kind = self._fields["kind"]
+        if kind not in _WIDTHS:
+            raise ValueError("kind must be one of %s" % " ".join(_WIDTHS))
+        widths, corners = _WIDTHS[kind], {"boxes": 2, "triangles": 3}.get(kind, 0)
+        if self._fields.get("indices") is not None:
+            widths, corners = (2, 3), 0
         if not is_on_gpu(elements) and np.ndim(elements) == 3:
-            corners = 0 if indexed else {"boxes": 2, "triangles": 3}.get(kind, 0)
             elements = flat_corners(np.asarray(elements), corners)
-        widths = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4),
-                  "triangles": (2, 3) if indexed else (6, 9)}[kind]
         width = width_of(elements, widths, kind)
         return self._rows(elements, width) + (2 + widths.index(width),)
 
@@ -423,7 +427,7 @@ class Tree(Saved):
         self._call("count_pairs", address_of(pairs))
         return int(pairs[0])
 
-    def pairs(self) -> Any:
+    def pairs(self) -> Array:
         """The pairs of elements whose boxes overlap: ndarray of int32, (m, 2)."""
         m = self.count_pairs()
         self.check()
@@ -432,7 +436,7 @@ class Tree(Saved):
         return pairs
 
     def overlaps(self, queries: Any = None, kind: str = "boxes", radius: float = 0,
-                 half: bool = False) -> tuple[Any, Any]:
+                 half: bool = False) -> tuple[Array, Array]:
         """For each query the elements whose boxes it overlaps.
 
         Parameters
@@ -464,11 +468,11 @@ class Tree(Saved):
                 return self._empty(0, np.int64), self._empty(0, np.int32)
         return self._list("overlaps", rows, ctypes.byref(ask))
 
-    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+    def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """(offsets, ids): the elements whose boxes are within radius of each point."""
         return self.overlaps(points, "points", radius)
 
-    def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Any, Any]:
+    def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Array, Array]:
         """The k elements nearest to each point, nearest first.
 
         Parameters
@@ -698,7 +702,7 @@ class List(Saved):
         self.check()    # on a GPU: fetches total, current and the counts of events
         return self._state.rows[self._state.current]
 
-    def rows(self) -> tuple[Any, Any]:
+    def rows(self) -> tuple[Array, Array]:
         """Views (offsets (n + 1,), ids (m,)): particle i has the entries
         ``ids[offsets[i]:offsets[i + 1]]``."""
         rows = self._generation
@@ -706,7 +710,7 @@ class List(Saved):
                 self._look(rows.partner, self._state.total, np.int32))
 
     @property
-    def history(self) -> Any:
+    def history(self) -> Array:
         """View (m,) of the dtype of `history`, yours to write: what each entry keeps. All 0 when a
         contact begins."""
         if self._record is None:
@@ -743,7 +747,7 @@ class List(Saved):
                    stride, address_of(shifts))
         return shifts[:, :self.desc.dim]
 
-    def events(self, kind: str) -> Any:
+    def events(self, kind: str) -> Array:
         """View (m,) of `EVENT`: the contacts that have "begun", "persisted" or "ended" with the
         last build (events=True): i, j and the entry, for "ended" that of the list before."""
         which = ("begun", "persisted", "ended").index(kind)
@@ -900,7 +904,7 @@ class NBody(Object):
                    address_of(mass), n)
         return self
 
-    def fields(self, pos: Any, mass: Any = None) -> tuple[Any, Any]:
+    def fields(self, pos: Any, mass: Any = None) -> tuple[Array, Array]:
         """Accelerations and potentials at the bodies.
 
         Parameters
@@ -921,7 +925,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc, potential
 
-    def accelerations(self, pos: Any, mass: Any = None) -> Any:
+    def accelerations(self, pos: Any, mass: Any = None) -> Array:
         """acc (n, 2): half the work of `fields`."""
         pos, n, stride, mass = self._bodies(pos, mass)
         acc = self._empty((n, 2), self._lib.dtype)
@@ -930,7 +934,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc
 
-    def fields_at(self, points: Any) -> tuple[Any, Any]:
+    def fields_at(self, points: Any) -> tuple[Array, Array]:
         """(acc (m, 2), potential (m,)) at any points (m, 2), of the bodies of the last build."""
         self._built()
         at, m, stride = self._rows(points, 2)

@@ -29,6 +29,13 @@ class Neighbors:
         How many points there are to find.
     """
 
+    offsets: Array
+    ids: Array
+    distances: Array
+    vectors: Array
+    shifts: Array
+    n: int
+
     def __init__(self, offsets: Array, ids: Array, distances: Array, vectors: Array, shifts: Array,
                  n: int) -> None:
         self.offsets, self.ids, self.distances = offsets, ids, distances
@@ -58,7 +65,7 @@ class Neighbors:
     def sparse(self, values: Any = None) -> Any:
         """A scipy.sparse.csr_array (rows, n) of the distances, or of other values, one for each
         entry. Of several images of a point each has an entry; scipy adds them up."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
         values = self.distances if values is None else values
         return csr_array((values, self.ids, self.offsets), (len(self.offsets) - 1, self.n))
 
@@ -170,7 +177,8 @@ def nearest(points: Any, k: int, at: Any = None, *, reach: float = np.inf, cell:
 def _search(points: Any, at: Any, cutoff: Any, cell: Any, pbc: Any, **asked: Any) -> Neighbors:
     dim = 2 if np.ndim(points) == 2 and np.shape(points)[1] == 2 else 3
     points, at = _in_space("points", points, dim), _in_space("at", at, dim)
-    pbc = np.append(np.broadcast_to(cell is not None if pbc is None else pbc, dim), [False] * (3 - dim))
+    pbc = np.broadcast_to(cell is not None if pbc is None else pbc, dim)
+    pbc = np.append(pbc, [False] * (3 - dim))
     if cell is None and pbc.any():
         raise ValueError("cell: periodic axes need one")
     vectors = np.eye(3)

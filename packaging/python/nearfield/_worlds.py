@@ -156,7 +156,7 @@ class World(Object):
         pairs = np.empty((room, 2), np.uint64)
         self._raise(self._lib.nearfield_world_pairs(
             ctypes.byref(self._struct), address_of(pairs), room, ctypes.byref(needed)))
-        return cut(pairs, needed.value)
+        return pairs[:needed.value].copy()
 
     @property
     def begun(self) -> Array:

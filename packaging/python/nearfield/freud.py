@@ -36,6 +36,16 @@ class NeighborList:
         How many bonds each query point has, and where they begin (0 without).
     """
 
+    query_point_indices: Array
+    point_indices: Array
+    distances: Array
+    weights: Array
+    vectors: Array
+    num_query_points: int
+    num_points: int
+    neighbor_counts: Array
+    segments: Array
+
     def __init__(self, found: Neighbors, keep: Array, by_distance: bool) -> None:
         rows, ids, d = found.rows[keep], found.ids[keep], found.distances[keep]
         order = np.lexsort((ids, d, rows) if by_distance else (d, ids, rows))
@@ -95,6 +105,9 @@ class AABBQuery:
     [(0, 0, 0.0), (0, 1, 0.2), (1, 0, 0.2), (1, 1, 0.0)]
     """
 
+    box: Any
+    points: Array
+
     def __init__(self, box: Any, points: Any) -> None:
         self.box, self.points = box, np.atleast_2d(np.asarray(points, np.float32))
         self._cell, self._pbc = _cell_of(box)
@@ -121,7 +134,7 @@ class AABBQuery:
             raise ValueError("query_args: unknown %s; expected %s" % (
                 ", ".join(sorted(unknown)), ", ".join(_ARGUMENTS)))
         at = np.atleast_2d(np.asarray(query_points, np.float32))
-        k, r_max = query_args.get("num_neighbors"), query_args.get("r_max")
+        k, r_max = query_args.get("num_neighbors", 0), query_args.get("r_max")
         own = bool(query_args.get("exclude_ii", False))
         near = query_args.get("mode", "nearest" if k else "ball") == "nearest"
         if near:
