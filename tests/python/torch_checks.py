@@ -357,6 +357,22 @@ def check_arrays_of_numpy():
     assert graph.neighbor_list([[0.0, 0, 0], [1, 0, 0]], cutoff=1.5)[3].tolist() == [1, 1]
 
 
+def check_dlpack():
+    """The classes take tensors on the CPU where they are, in their precision."""
+    for dtype in torch.float32, torch.float64:
+        x = torch.rand(50, 3, generator=generator(8), dtype=dtype)
+        grid = nearfield.Grid(x, cell=0.3)
+        assert str(grid._lib.dtype) == str(dtype)[6:] and not grid._kept["pos"].flags.owndata
+        assert grid._kept["pos"].ctypes.data == x.data_ptr()
+        d = nearfield.neighbor_list("d", (x, torch.eye(3), True), 0.3)
+        assert str(d.dtype) == str(dtype)[6:]
+        near = nearfield.nearest(x, 3, x[:9], cell=torch.eye(3))
+        assert str(near.distances.dtype) == str(dtype)[6:] and len(near) == 27
+        assert torch.from_dlpack(near.distances).dtype == dtype
+        ids, _ = nearfield.Tree(x, "points").nearest(x, 1)
+        assert (torch.from_dlpack(ids)[:, 0] == torch.arange(50)).all()
+
+
 def check_transforms():
     """torch.func differentiates as torch.autograd does."""
     x = torch.rand(8, 3, dtype=torch.float64, generator=generator(4))

@@ -301,11 +301,23 @@ def is_on_gpu(values: Any) -> bool:
     return type(values) is not np.ndarray and hasattr(values, "__cuda_array_interface__")
 
 
+def of_numpy(values: Any) -> Any:
+    """Arrays of torch, JAX and others in the memory of the CPU, without a copy, by DLPack."""
+    if (type(values) is np.ndarray or not hasattr(values, "__dlpack__") or is_on_gpu(values)
+            or isinstance(values, np.ndarray)):
+        return values
+    try:
+        return np.from_dlpack(values)
+    except (AttributeError, BufferError, TypeError):    # it may be had as an array all the same
+        return values
+
+
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def dtype_of(values: Any) -> np.dtype[Any]:
     """float32 stays, everything else is double."""
+    values = of_numpy(values)
     if is_on_gpu(values):
         dtype: np.dtype[Any] = np.dtype(values.__cuda_array_interface__["typestr"])
         if dtype not in (np.float32, np.float64):
@@ -318,6 +330,7 @@ def host_array(name: str, values: Any, dtype: Any) -> Array:
     """An array of that type in the byte order of this machine; other orders are refused."""
     if type(values) is np.ndarray and values.dtype == dtype and values.dtype.isnative:
         return values
+    values = of_numpy(values)
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and not kind.isnative:
         raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert "

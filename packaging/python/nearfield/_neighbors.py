@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _binding
-from ._arrays import (Array, address_of, count_of, cut, flags_of, host_array, refuse, refuse_masked,
-                      refuse_not_finite, set_parallel, threads_of)
+from ._arrays import (Array, address_of, count_of, cut, dtype_of, flags_of, host_array, refuse,
+                      refuse_masked, refuse_not_finite, set_parallel, threads_of)
 from ._memory import memory_limit
 from ._binding import Error
 
@@ -293,7 +293,7 @@ class NeighborList:
 
     def _kept_pairs(self, asked: str, points: Any, box: Any, periodic: Any) -> dict[str, Array]:
         """Those of the list with the skin that are within the cutoff now."""
-        real = np.float32 if getattr(points, "dtype", None) == np.float32 else np.float64
+        real = dtype_of(points).type
         x, n, stride = atom_rows(points, real)
         cell, flags = _cell_vectors(box), np.broadcast_to(flags_of("pbc", periodic), 3)
         if not self._serves(x, cell, flags):
@@ -384,7 +384,7 @@ def find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numb
     if not isinstance(quantities, str) or quantities.strip("ijSdDR" if offsets else "ijSdD"):
         raise ValueError("quantities: expected a string of i, j, d, D and S, not %r"
                          % (quantities,))
-    real = np.float32 if getattr(positions, "dtype", None) == np.float32 else np.float64
+    real = dtype_of(positions).type
     positions, n, stride = atom_rows(positions, real)
     search = take(real)
     try:

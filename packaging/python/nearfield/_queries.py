@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, host_array, integer, threads_of
+from ._arrays import Array, dtype_of, host_array, integer, threads_of
 from ._neighbors import find
 
 
@@ -197,7 +197,7 @@ def _in_space(name: str, points: Any, dim: int) -> Any:
     """Points of two numbers, with a third."""
     if points is None or dim == 3:
         return points
-    real = np.float32 if getattr(points, "dtype", None) == np.float32 else np.float64
+    real = dtype_of(points)
     points = host_array(name, points, real)
     if points.ndim != 2 or points.shape[1] != dim:
         raise ValueError("%s: expected an array of shape (m, %d), not %s" % (
