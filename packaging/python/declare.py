@@ -4,10 +4,10 @@ SPDX-License-Identifier: MIT OR Unlicense
     python3 declare.py ROOT OUT        ROOT: the folder of the headers; OUT: the file to write
 
 Structs are those that library/nearfield.c names with NEARFIELD_SIZE; functions those listed below.
-Both are read in the headers and their parts, without their comments, `real` standing for ugrid_real
-and so on; so are numbers that size arrays, and the version. Something that is not found is an error:
-the module is built from the headers that it is shipped with, or not at all. What is written are
-tables, so that nothing of C is parsed when the package is imported:
+Both are read in the headers and their parts, without their comments, `real` standing for
+ugrid_real and so on; so are numbers that size arrays, and the version. Something that is not found
+is an error: the module is built from the headers that it is shipped with, or not at all. What is
+written are tables, so that nothing of C is parsed when the package is imported:
 
     STRUCTS     name: ((field, type, (length, ...)), ...)   lengths of arrays; of some two, (float,
                 double)

@@ -895,7 +895,9 @@ def check_neighbor_list_shapes():
 def check_neighbor_list_arguments():
     two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
     refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", two[0], 0.2)
-    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", list(two), 0.2)
+    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij",
+            [[0, 0, 0], [1, 0, 0], [2, 0, 0]], 0.2)
+    assert as_set(*nf.neighbor_list("ij", list(two), 0.2)) == {(0, 1), (1, 0)}
     for bad in ("ix", None, ["i", "j"]):
         refused(ValueError, "quantities: expected a string of", nf.neighbor_list, bad, two, 0.2)
     for bad in ("TTF", [True, False], [[1, 1, 1]]):

@@ -162,7 +162,7 @@ def fetch(lib: Any, to: Any, address: Any, size: int, stream: int) -> None:
         raise Error("CUDA error %d while copying to the host" % error)
 
 
-# ---- memory: what the headers' allocator hooks give -----------------------------------------------
+# ---- memory: what the headers' allocator hooks give ----------------------------------------------
 
 
 class HostMemory:

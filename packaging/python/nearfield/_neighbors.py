@@ -106,7 +106,7 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     (array([0, 1]), array([1, 0]), [-1, 1], array([0.1, 0.1]))
     """
     numbers = None
-    if isinstance(a, (tuple, list)) and len(a) in (3, 4):
+    if isinstance(a, tuple) or (isinstance(a, list) and len(a) in (3, 4) and np.ndim(a[0]) == 2):
         positions, cell, pbc = a[:3]
         if len(a) > 3:
             numbers = a[3]
@@ -479,7 +479,8 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
     if text.startswith("NLIST_BAD_RADIUS"):
         raise ValueError("cutoff: the square of the largest one does not fit into %s"
                          % search.dtype)
-    raise ValueError("nlist.h: %s%s" % (_binding.python_names(text), " [system %d]" % bad if bad >= 0 else ""))
+    raise ValueError("nlist.h: %s%s" % (
+        _binding.python_names(text), " [system %d]" % bad if bad >= 0 else ""))
 
 
 def _empty(quantities: str, m: int, real: Any, rows: int = 0) -> tuple[Array, ...]:

@@ -165,9 +165,9 @@ def nearest(points: Any, k: int, at: Any = None, *, reach: float = np.inf, cell:
     Examples
     --------
     >>> import nearfield
-    >>> found = nearfield.nearest([[0.1, 0, 0], [0.5, 0, 0], [0.8, 0, 0]], 1, cell=[1, 1, 1])
+    >>> found = nearfield.nearest([[0.1, 0, 0], [0.5, 0, 0], [0.85, 0, 0]], 1, cell=[1, 1, 1])
     >>> found.ids, found.distances.round(3)
-    (array([2, 2, 1]), array([0.3, 0.3, 0.3]))
+    (array([2, 2, 0]), array([0.25, 0.35, 0.25]))
     """
     if integer("k", k) < 1:
         raise ValueError("k: expected 1 or more, not %d" % k)
