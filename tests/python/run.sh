@@ -285,7 +285,7 @@ self_check() {
     finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'
-    finds pickle_and_copy 's/_lib=None, _struct=None, _state=None,$/_lib=None,/' $object
+    finds pickle_and_copy 's/if name not in _OF_THE_LIBRARY}/}/' $object
     finds queries 's/asks.queries = address_of(at)$/asks.queries = address_of(at[::-1].copy())/' \
         $list
     finds neighbor_list_skin 's/return bool(longest <= .*/return bool(longest < 0.5)/' $list
@@ -299,12 +299,13 @@ self_check() {
     finds history 's/"ended").index(kind)/"ended").index("begun")/'
     finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
     finds memory_is_freed 's/self._free(byref(self._struct))/pass/' $object
-    finds views_outlive_their_object 's/if self._block:$/& self._drop(self._block)/' $arrays
+    finds views_outlive_their_object 's/self.__array_interface__ = {/self._drop(self._block); &/' \
+        $arrays
     fresh
-    plant $declared "s/('unbounded', 'int32_t', ()), ('buckets', 'int32_t', ())/('buckets', 'int32_t', ()), ('unbounded', 'int32_t', ())/"
+    plant $declared "s/unbounded\(', 'int32_t', ()), ('\)buckets/buckets\1unbounded/"
     differs structs
     fresh
-    plant $declared "s/'ugrid_neighbors': ('enum', ('pointer', 'real', 'int',/'ugrid_neighbors': ('enum', ('pointer', 'int', 'real',/"
+    plant $declared "s/\('ugrid_neighbors': ('enum', ('pointer', \)'real', 'int',/\1'int', 'real',/"
     differs prototypes
     if emulated; then
         fresh
