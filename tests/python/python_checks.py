@@ -1518,7 +1518,7 @@ def check_refusals():
 def check_keywords():
     """_keywords.pyi names the fields of the structs, as type checkers know them."""
     import re
-    stub = os.path.join(here, "..", "..", "packaging", "python", "nearfield", "_keywords.pyi")
+    stub = os.path.join(os.path.dirname(nf.__file__), "_keywords.pyi")
     with open(stub) as file:
         classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
     assert len(classes) == 5

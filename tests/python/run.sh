@@ -75,7 +75,7 @@ library() {
 
 # package FOLDER: its Python package, as PYTHONPATH finds it there
 package() {
-    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py "$1/nearfield/" &&
+    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py* "$1/nearfield/" &&
         python3 packaging/python/declare.py . "$1/nearfield/_declared.py"
 }
 
