@@ -128,7 +128,7 @@ build/mpi_slabs_gpu: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) | deps-
 # All four headers in one, in float and double; for GPUs one library for each of the two. The Python
 # package beside its library is build/python/nearfield: to be put on PYTHONPATH, or copied.
 PY_LIBRARY := packaging/python/library
-PY_PACKAGE := $(wildcard packaging/python/nearfield/*.py packaging/python/nearfield/py*)
+PY_PACKAGE := $(wildcard packaging/python/nearfield/*.py*)
 .PHONY: shared shared-cuda wheel
 shared: build/libnearfield.so build/python/nearfield/libnearfield.so
 build/libnearfield.so: $(wildcard $(PY_LIBRARY)/*.[ch]) $(SOURCES)

@@ -349,12 +349,12 @@ class Checks:
         bad[17, 2] = np.nan
         for make in (lambda: nf.Grid(xp.to(bad), cell=0.1, box=(0, 1), stream=self.stream),
                      lambda: nf.Tree(xp.to(bad), "points", stream=self.stream)):
-            refused(nf.Error, "bad_id = 17", lambda: make().check())
+            refused(nf.Error, "row = 17", lambda: make().check())
         sim = nf.NBody(stream=self.stream)
         sim.accelerations(xp.to(bad[:, :2].copy()))
         sim.check()
         sim.accelerations(xp.to(bad[:, 1:].copy()))
-        refused(nf.Error, "bad_id = 17", sim.check)
+        refused(nf.Error, "row = 17", sim.check)
         good = xp.to(points(50, 3, self.dtype, 0.13))
         grid = nf.Grid(good, cell=0.1, stream=self.stream)
         refused(ValueError, "lives on the GPU", grid.build, np.zeros((5, 3)))

@@ -4,10 +4,16 @@ SPDX-License-Identifier: MIT OR Unlicense
     python3 declare.py ROOT OUT        ROOT: the folder of the headers; OUT: the file to write
 
 Structs are those that library/nearfield.c names with NEARFIELD_SIZE; functions those listed below.
-Both are copied from the headers and their parts without their comments, `real` standing for
-ugrid_real and so on; numbers that size arrays, and the version, are read there as well. Something
-that is not found is an error: the module is built from the headers that it is shipped with, or not
-at all.
+Both are read in the headers and their parts, without their comments, `real` standing for
+ugrid_real and so on; so are numbers that size arrays, and the version. Something that is not found
+is an error: the module is built from the headers that it is shipped with, or not at all. What is
+written are tables, so that nothing of C is parsed when the package is imported:
+
+    STRUCTS     name: ((field, type, (length, ...)), ...)   lengths of arrays; of some two, (float,
+                double)
+    FUNCTIONS   name: (type of the result, (type, ...))
+
+Types are the words of _binding.py: pointer, text, enum, those of C that it knows, and structs.
 """
 import os
 import re
@@ -18,16 +24,22 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 FUNCTIONS = """
 ugrid_version ugrid_result_text ugrid_build ugrid_free ugrid_validate ugrid_count_pairs
-ugrid_count_neighbors ugrid_neighbors ugrid_neighbors_at
+ugrid_count_neighbors ugrid_neighbors ugrid_neighbors_at ugrid_save ugrid_load
 lbvh_result_text lbvh_build lbvh_refit lbvh_free lbvh_validate lbvh_count_pairs lbvh_pairs
-lbvh_overlaps lbvh_nearest_rows nearfield_rays
+lbvh_overlaps lbvh_nearest_rows lbvh_save lbvh_load nearfield_rays
+lbvh_wide_build lbvh_wide_free lbvh_closest_points lbvh_any_hits
+lbvh_world_begin lbvh_world_free lbvh_world_update lbvh_world_validate
+nearfield_world_insert nearfield_world_move nearfield_world_remove nearfield_world_set
+nearfield_world_pairs nearfield_world_events nearfield_world_overlaps nearfield_world_cast
+nearfield_world_nearest
 nlist_result_text nlist_build_ugrid nlist_build_lbvh nlist_free nlist_moved nlist_moved_in
 nlist_choose nlist_remap nlist_pairs
 nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
 nbody_free
 nearfield_search_new nearfield_search_free nearfield_search_run nearfield_search_copy
-nearfield_search_rows nearfield_search_end nearfield_run
+nearfield_search_rows nearfield_search_end nearfield_again nearfield_run nearfield_pairs
+nearfield_alloc nearfield_free nearfield_drop nearfield_hold
 """.split()
 
 CUDA_FUNCTIONS = """
@@ -101,16 +113,59 @@ def constants(text, structs):
     return numbers
 
 
-def check_members(text, structs):
-    """A member that is a struct needs its declaration before it; _binding.py knows four kinds."""
-    known = set()
+SCALARS = ("int", "int32_t", "int64_t", "uint32_t", "uint64_t", "uint8_t", "real", "size_t",
+           "double", "void")
+ENDINGS = "allocator", "parallel", "function", "block"
+
+
+def kind(text, known):
+    """The type of a declaration, "const lbvh_node *node": a word of _binding.py."""
+    words = [word for word in re.findall(r"\w+|\*", text) if word not in ("const", "struct")]
+    if "*" in words or "[" in text:
+        return "pointer"
+    if words[0] in SCALARS or words[0] in known:
+        return words[0]
+    if words[0] == "unsigned" and words[1] == "char":
+        return "uint8_t"
+    ending = words[0].rsplit("_", 1)[-1]
+    return ending if ending in ENDINGS else "enum"
+
+
+def fields(body, numbers, known):
+    """(name, type, lengths) of each field of C declarations, "int32_t n; real min[3], max[3];"."""
+    for declared in filter(str.strip, body.split(";")):
+        first, *others = declared.split(",")
+        base = re.match(r"\s*(?:const |struct |unsigned )*\w+", first).group(0)
+        for text in [first[len(base):]] + others:
+            lengths = tuple(int(size) if size.isdigit() else numbers[size]
+                            for size in re.findall(r"\[(\w+)\]", text))
+            name = re.search(r"\w+", text).group(0)
+            yield name, kind(base + " " + text.split("[")[0], known), lengths
+
+
+def struct_table(text, structs, numbers, known):
+    """A member that is a struct needs its declaration before it."""
+    table = {}
     for name, body in re.findall(r"struct (\w+) \{(.*?)\};", "".join(structs)):
-        for member in re.findall(r"(?:^|;) *(?:const )?(?:struct )?(\w+) +(?!\*)\w", body):
-            if re.search(r"typedef struct (?:\w+ )?%s \{" % member, text) and \
-                    not member.endswith(("_allocator", "_block", "_parallel",
-                                         "_function")) and member not in known:
-                sys.exit("declare.py: nearfield.c has to name %s before %s" % (member, name))
+        table[name] = tuple(fields(body, numbers, known))
+        for field, word, _ in table[name]:
+            member = re.search(r"(?:^|;) *(\w+) %s\b" % field, body)
+            if word == "enum" and member and \
+                    re.search(r"typedef struct (?:\w+ )?%s \{" % member.group(1), text):
+                sys.exit("declare.py: nearfield.c has to name %s before %s" % (
+                    member.group(1), name))
         known.add(name)
+    return table
+
+
+def function_table(prototypes, known):
+    table = {}
+    for prototype in prototypes:
+        result, name, arguments = re.match(r"(.*?[ *])(\w+)\((.*)\);", prototype).groups()
+        table[name] = ("text" if "char" in result else kind(result, known),
+                       tuple(kind(argument, known) for argument in arguments.split(",")
+                             if argument.strip() != "void"))
+    return table
 
 
 def version(root):
@@ -120,30 +175,43 @@ def version(root):
     return tuple(int(part.group(1)) for part in parts if part)
 
 
-def text_of(name, lines):
-    return '%s = """\n%s\n"""\n' % (name, "\n".join(lines))
+def source(root):
+    """(text of the headers and of the library, the structs of the CPU, those of CUDA)."""
+    library = os.path.join(HERE, "library")
+    own = "".join(read(library, name) for name in sorted(os.listdir(library)) if "64" not in name)
+    text = plain("".join(header(root, name) for name in HEADERS) + own)
+    serial, cuda = read(library, "nearfield.c").split("#ifdef UGRID_CUDA", 1)
+    return (text,) + tuple([struct(text, name) for name in
+                            re.findall(r"NEARFIELD_SIZE\((\w+)\)", part) if name != "type"]
+                           for part in (serial, cuda))
+
+
+def prototypes(root, cuda):
+    """The functions as C declares them."""
+    text = source(root)[0]
+    return [function(text, name) for name in FUNCTIONS + CUDA_FUNCTIONS * cuda]
+
+
+def table(name, entries):
+    lines = ["    %r: %r,\n" % entry for entry in entries.items()]
+    return "%s = {\n%s}\n" % (name, "".join(lines))
 
 
 def declare(root):
-    own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h") + \
-        read(HERE, "library", "threads.h")
-    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh") + \
-        read(HERE, "library", "near.cuh")
-    headers = plain("".join(header(root, name) for name in HEADERS) + own + cuda_own)
-    serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)
-    structs, cuda_structs = ([struct(headers, name) for name in
-                              re.findall(r"NEARFIELD_SIZE\((\w+)\)", part) if name != "type"]
-                             for part in (serial, cuda))
-    check_members(headers, structs + cuda_structs)
-    numbers = version(root)
+    text, structs, cuda_structs = source(root)
+    numbers, known = constants(text, "".join(structs + cuda_structs)), set()
+    of_version = version(root)
     return "".join([
         '"""Written by declare.py from the headers of this version. Not to be edited."""\n',
-        'VERSION = "%d.%d.%d"\n' % numbers,
-        "VERSION_NUMBER = %d\n" % (10000 * numbers[0] + 100 * numbers[1] + numbers[2]),
-        "CONSTANTS = %r\n" % constants(headers, "".join(structs + cuda_structs)),
-        text_of("STRUCTS", structs), text_of("CUDA_STRUCTS", cuda_structs),
-        text_of("FUNCTIONS", [function(headers, name) for name in FUNCTIONS]),
-        text_of("CUDA_FUNCTIONS", [function(headers, name) for name in CUDA_FUNCTIONS])])
+        'VERSION = "%d.%d.%d"\n' % of_version,
+        "VERSION_NUMBER = %d\n" % (10000 * of_version[0] + 100 * of_version[1] + of_version[2]),
+        "CONSTANTS = %r\n" % numbers,
+        table("STRUCTS", struct_table(text, structs, numbers, known)),
+        table("CUDA_STRUCTS", struct_table(text, cuda_structs, numbers, known)),
+        table("FUNCTIONS", function_table(
+            [function(text, name) for name in FUNCTIONS], known)),
+        table("CUDA_FUNCTIONS", function_table(
+            [function(text, name) for name in CUDA_FUNCTIONS], known))])
 
 
 if __name__ == "__main__":

@@ -77,9 +77,36 @@ def nearest():
         print("skipped  scipy is not installed")
         return
     x = np.random.default_rng(1).random((100000, 3))
+    wrapped = cKDTree(x, boxsize=1.0)
     compare("8 nearest of 100000 uniform points, cKDTree",
             lambda: nearfield.Tree(x, "points").nearest(x, 8)[0].size,
             lambda: cKDTree(x).query(x, 8, workers=1)[1].size, 0.5, 5)
+    compare("8 nearest in a periodic cube, with the search, cKDTree",
+            lambda: len(nearfield.nearest(x, 8, x, cell=[1, 1, 1])),
+            lambda: wrapped.query(x, 8, workers=1)[1].size, 1.0, 3)
+    compare("neighbors within 0.03 of 100000 others, cKDTree",
+            lambda: len(nearfield.query(x, x[::-1], 0.03, cell=[1, 1, 1])),
+            lambda: wrapped.query_ball_point(x[::-1], 0.03, return_length=True).sum(), 1.0, 3)
+
+
+def small():
+    """What a call costs beside the work: 100 points, 100 calls a time."""
+    try:
+        from scipy.spatial import cKDTree
+    except ImportError:
+        return
+    x = np.random.default_rng(1).random((100, 3))
+    grid, tree, theirs = nearfield.Grid(x, cell=0.2), nearfield.Tree(x, "points"), cKDTree(x)
+
+    def calls(work):
+        return lambda: [work() for _ in range(100)] and 100
+    for what, mine, other in (
+            ("Grid(), cKDTree()", lambda: nearfield.Grid(x), lambda: cKDTree(x)),
+            ("Tree(), cKDTree()", lambda: nearfield.Tree(x, "points"), lambda: cKDTree(x)),
+            ("Grid.pairs, query_pairs", lambda: grid.pairs(0.2),
+             lambda: theirs.query_pairs(0.2, output_type="ndarray")),
+            ("8 nearest", lambda: tree.nearest(x, 8), lambda: theirs.query(x, 8))):
+        compare("100 points, 100 calls: " + what, calls(mine), calls(other), 1.0, 31)
 
 
 def graphs(most):
@@ -151,6 +178,7 @@ def main(most=100000):
                                        "bar"))
     lists(most)
     nearest()
+    small()
     graphs(most)
     return failed
 

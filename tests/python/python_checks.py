@@ -505,16 +505,227 @@ def check_list_searches():
     assert as_set(*contacts.pairs().T) == want and len(want) > 20
 
 
+def again(thing):
+    """Copies of a thing in three ways; each has memory of its own."""
+    for duplicate in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        yield duplicate(thing)
+
+
 def check_pickle_and_copy():
-    """An object of the C library is not duplicated without a word."""
-    p = rng().random((50, 3))
-    for thing in (nf.Grid(p, cell=0.1), nf.Tree(p, "points"), nf.List(p, 0.1), nf.NBody(),
-                  nf.Grid()):
-        for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
-            refused(TypeError, "neither pickled nor copied", duplicate, thing)
+    """A copy answers as its original, and lives on without it."""
+    p, triangles = rng().random((50, 3)), rng(2).random((40, 9))
+    ray = [[0.5, 0.5, -9]], [[0, 0, 1]]
+    contacts = nf.List(p, 0.3, half=True, history="f8", skin=0.1, exclude=[[0, 1]])
+    contacts.history[:] = np.arange(len(contacts.history))
+    bodies = nf.NBody()
+    bodies.fields(p[:, :2])
+    answers = {
+        nf.Grid(p, cell=0.1): lambda grid: grid.neighbors(0.3) + grid.query(p, 0.2),
+        nf.Grid(p, cell=0.3, masks=np.arange(50) % 4 + 1): lambda grid: grid.neighbors(0.3),
+        nf.Grid(p, cell=0.3, method="fixed"): lambda grid: grid.neighbors(0.3),
+        nf.Tree(p, "points", radius=0.1): lambda tree: tree.overlaps() + tree.nearest(p, 3) + (
+            tree.refit(p + 0.01).pairs(),),
+        nf.Tree(triangles.reshape(-1, 3, 3), "triangles", n_threads=2): lambda tree:
+            tree.rays(*ray) + tree.closest(p) + tree.refit(triangles + 1).closest(p),
+        nf.Tree(p, "triangles", indices=np.arange(48).reshape(-1, 3)): lambda tree:
+            tree.rays(*ray) + tree.closest(p) + tree.refit(p + 1).closest(p),
+        contacts: lambda a: a.rows() + (a.history, a.moved(p + 0.04), a.moved(p + 0.06),
+                                        a.build(p + 0.04).history, a.pairs()),
+        bodies: lambda sim: sim.fields_at(p[:, 1:]) + (sim.estimate().mean_share,)}
+    for thing, answer in answers.items():
+        copies = list(again(thing)) + [next(again(next(again(thing))))]
+        want = answer(thing)
+        wanted = [np.array(part) for part in want]
+        assert len(repr(thing)) < 200 and repr(copies[0]).startswith("<nearfield.")
+        del want
+        vars(thing).clear()         # frees its memory
+        for one in copies:
+            for found, expected in zip(answer(one), wanted):
+                np.testing.assert_array_equal(found, expected)
+            if not isinstance(one, nf.Grid):        # that needs the caller's positions
+                one.validate()
+    for empty in (nf.Grid(cell=0.1), nf.Tree(kind="points"), nf.List(radius=0.1), nf.NBody(),
+                  nf.Grid(np.zeros((0, 3)), cell=0.1)):
+        assert "nothing was built" in repr(empty) or empty.n == 0
+        for one in again(empty):
+            q = p[:, :2] if isinstance(one, nf.NBody) else p
+            assert one.build(q).n == 50 and one._fields == empty._fields
     finder = nf.NeighborList(cutoff=0.3, full_list=True)
-    for again in (pickle.loads(pickle.dumps(finder)), copy.copy(finder), copy.deepcopy(finder)):
-        assert len(again.compute(p, [1, 1, 1], True, "i")[0]) > 50
+    for one in again(finder):
+        assert len(one.compute(p, [1, 1, 1], True, "i")[0]) > 50
+
+
+def check_save():
+    """Bytes make the same grid, tree and list; damaged ones are refused."""
+    for real in TYPES:
+        p = rng().random((300, 3)).astype(real)
+        for thing, made in ((nf.Grid(p, cell=0.1), nf.Grid(cell=0.1)),
+                            (nf.Tree(p, "points"), nf.Tree(kind="points")),
+                            (nf.List(p, 0.1), nf.List(radius=0.1))):
+            data = thing.save()
+            one = made.load(data, dtype=real)
+            assert one.n == 300 and one.save() == data
+            if not isinstance(thing, nf.List):
+                for a, b in zip(one.query(p, 0.2), thing.query(p, 0.2)):
+                    np.testing.assert_array_equal(a, b)
+            refused(nf.Error, "bytes", made.load, data[:-5] + b"spoil", dtype=real)
+            refused(nf.Error, "bytes", made.load, b"", dtype=real)
+        other = nf.Grid(cell=0.1)
+        refused(nf.Error, "bytes", other.load, nf.Grid(p, cell=0.1).save(),
+                dtype=TYPES[real == np.float32])
+    refused(nf.Error, "triangles", nf.Tree(kind="triangles").load(nf.Tree(
+        rng().random((9, 9)), "triangles").save()).closest, [[0, 0, 0]])
+
+
+def check_grid_filters():
+    """Which pairs a grid lists, by all pairs."""
+    p, n = rng(3).random((200, 2)), 200
+    radii, masks = rng(4).random(n) * 0.05, rng(5).integers(0, 8, n).astype(np.uint32)
+    sets, exclude = rng(6).integers(0, 3, n), rng(7).integers(0, n, (400, 2))
+    sees = np.zeros(32, np.uint32)
+    sees[:3] = 1 | 2, 4, 0
+    d = np.linalg.norm(p[:, None] - p, axis=2)
+    apart = ~np.eye(n, dtype=bool)
+    named = np.zeros((n, n), bool)
+    named[exclude[:, 0], exclude[:, 1]] = named[exclude[:, 1], exclude[:, 0]] = True
+    wanted = {"radii": d < 0.1 + radii[:, None] + radii,
+              "masks": (d < 0.1) & (masks[:, None] & masks > 0),
+              "exclude": (d < 0.1) & ~named,
+              "sets": (d < 0.1) & ((sees[sets][:, None] >> sets & 1) > 0)}
+    for name, value in (("radii", radii), ("masks", masks), ("exclude", exclude), ("sets", sets)):
+        keywords = {name: value, **({"sees": sees} if name == "sets" else {})}
+        grid, want = nf.Grid(p, cell=0.1, **keywords), wanted[name] & apart
+        assert as_set(*row_pairs(*grid.neighbors(0.1))) == as_set(*np.nonzero(want)), name
+        assert grid.count_neighbors(0.1).tolist() == want.sum(1).tolist()
+        either = np.triu(want | want.T)
+        assert grid.count_pairs(0.1) == either.sum()
+        assert as_set(*grid.pairs(0.1).T) == as_set(*np.nonzero(either)), name
+    refused(ValueError, "masks: expected 200", nf.Grid, p, masks=masks[:9])
+    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32))
+    refused(ValueError, "exclude names", nf.Grid, p, exclude=[[0, n]])
+
+
+def check_closest_points():
+    """Against the nearest of many points on each triangle; hits against rays."""
+    for real in TYPES:
+        t = rng(8).random((30, 3, 3)).astype(real)
+        q = (rng(9).random((60, 3)) * 1.5).astype(real)
+        u, v = np.meshgrid(np.arange(101) / 100, np.arange(101) / 100)
+        u, v = u[u + v <= 1.0001], v[u + v <= 1.0001]
+        on = (t[:, :1] + u[None, :, None] * (t[:, 1:2] - t[:, :1])
+              + v[None, :, None] * (t[:, 2:] - t[:, :1]))
+        far = np.linalg.norm(on[None] - q[:, None, None], axis=3).min(2)
+        tree = nf.Tree(t, "triangles")
+        ids, point, distance = tree.closest(q)
+        assert ids.dtype == np.int32 and point.dtype == distance.dtype == real
+        assert (distance <= far.min(1) + 1e-5).all() and (distance > far.min(1) - 0.02).all()
+        assert np.allclose(np.linalg.norm(point - q, axis=1), distance, atol=1e-6)
+        assert (far[np.arange(60), ids] < far.min(1) + 0.02).all()
+        ids, point, distance = tree.closest(q, 0.05)
+        assert ((ids < 0) == np.isinf(distance)).all() and 0 < (ids < 0).sum() < 60
+        at, along = q - 2, rng(10).standard_normal((60, 3)).astype(real) * 0.1 + 1
+        for t_max in (np.inf, 2.0, 0.0):
+            first, _ = tree.rays(at, along, t_max)
+            assert (tree.hits(at, along, t_max) == (first >= 0)).all()
+        assert tree.hits(at, along).any() and not tree.hits(at, along).all()
+    refused(nf.Error, "closest needs a tree of triangles", nf.Tree(q, "points").closest, q)
+    refused(ValueError, "row 1", tree.closest, [[0, 0, 0], [0, np.nan, 0]])
+
+
+def boxes_touch(a, b):
+    """(len(a), len(b)) of bool, of boxes (m, 2 * dim)."""
+    dim = a.shape[1] // 2
+    return ((a[:, None, :dim] <= b[None, :, dim:]) & (b[None, :, :dim] <= a[:, None, dim:])).all(2)
+
+
+def check_world():
+    """Pairs, events, searches and filters, by all boxes."""
+    for dim, real in ((2, np.float64), (3, np.float32)):
+        r = rng(31)
+        def boxes(m):
+            low = r.random((m, dim)) * 10
+            return np.hstack([low, low + 0.2 + r.random((m, dim))]).astype(real)
+        world, at = nf.World(dim, dtype=real, margin=0.05, n_threads=2), boxes(200)
+        ids = world.insert(at[:150])
+        ids = np.append(ids, world.insert(at[150:].reshape(-1, 2, dim), "fixed"))
+        assert world.n == 200 and len(set(ids.tolist())) == 200 and ids.dtype == np.uint64
+        before = set()
+        for step in range(4):
+            world.update().validate()
+            touch = boxes_touch(at, at)
+            touch[150:, 150:] = False
+            want = {frozenset(pair) for pair in ids[np.argwhere(np.triu(touch, 1))].tolist()}
+            pairs = world.pairs()
+            assert {frozenset(pair) for pair in pairs.tolist()} == want and len(pairs) == len(want)
+            begun, ended = ({frozenset(p) for p in one.tolist()}
+                            for one in (world.begun, world.ended))
+            before = before - ended | begun
+            assert before >= want and not begun & ended and (step > 0 or begun)
+            on = (r.standard_normal((150, dim)) * 0.2).astype(real)
+            at[:150] += np.hstack([on, on])
+            world.move(ids[:150], at[:150], on if step % 2 else None)
+        world.update()
+        some = boxes(30)
+        offsets, found = world.overlaps(some)
+        want = boxes_touch(some, at)
+        assert np.diff(offsets).tolist() == want.sum(1).tolist()
+        assert as_set(*row_pairs(offsets, found)) == {
+            (q, int(ids[k])) for q, k in np.argwhere(want)}
+        points = (r.random((30, dim)) * 12).astype(real)
+        gap = np.maximum(np.maximum(at[None, :, :dim] - points[:, None],
+                                    points[:, None] - at[None, :, dim:]), 0)
+        d2 = np.sort((gap.astype(float) ** 2).sum(2), 1)
+        near, distances2 = world.nearest(points, 5)
+        assert np.allclose(distances2, d2[:, :5], atol=1e-5) and (near > 0).all()
+        near, distances2 = world.nearest(points, 5, 0.3)
+        assert ((near == 0) == np.isinf(distances2)).all()
+        assert (np.isfinite(distances2).sum(1) == np.minimum((d2 <= 0.09).sum(1), 5)).all()
+        vectors = (r.standard_normal((30, dim)) * 9).astype(real)
+        for shapes, kind, t_max in ((points, "rays", 0.8), (boxes(30), "boxes", 1)):
+            low, high = (shapes, shapes) if kind == "rays" else np.split(shapes, 2, 1)
+            hit, t = (world.rays(shapes, vectors, t_max) if kind == "rays"
+                      else world.cast(shapes, vectors, kind))
+            with np.errstate(all="ignore"):
+                one = (at[None, :, :dim].astype(float) - high[:, None]) / vectors[:, None]
+                two = (at[None, :, dim:].astype(float) - low[:, None]) / vectors[:, None]
+            enter = np.maximum(np.minimum(one, two).max(2), 0)
+            enter[enter > np.maximum(one, two).min(2)] = np.inf
+            first = enter.min(1)
+            first[first > t_max] = np.inf
+            assert np.allclose(t, first, atol=1e-5) and 3 < (hit > 0).sum()
+            assert ((hit == 0) == np.isinf(first)).all()
+        ball = np.hstack([points, np.full((30, 1), 0.4, real)])
+        hit, t = world.cast(ball, vectors, "spheres")
+        for q in range(30):
+            way = points[q] + np.linspace(0, 1, 2001)[:, None] * vectors[q]
+            gap = np.maximum(np.maximum(at[None, :, :dim] - way[:, None],
+                                        way[:, None] - at[None, :, dim:]), 0)
+            reached = np.flatnonzero((np.linalg.norm(gap, axis=2) <= 0.4).any(1))
+            assert (hit[q] > 0) >= (len(reached) > 0)
+            if len(reached):
+                assert reached[0] / 2000 - 0.001 < t[q] < reached[0] / 2000 + 0.001
+        world.remove(ids[:3])
+        assert world.update().n == 197 and not np.isin(ids[:3], world.pairs()).any()
+        refused(nf.Error, "row 1", world.move, ids[[5, 0]], at[[5, 0]])
+        refused(nf.Error, "no object has this id", world.remove, [12345])
+        inverted = at[4:6].copy()
+        inverted[1, 0] = inverted[1, dim] + 1
+        refused(nf.Error, "row 1", world.move, ids[4:6], inverted)
+        refused(nf.Error, "min above max", world.insert, inverted)
+        assert world.n == 197, "all or none"
+        refused(ValueError, "state='flying'", world.insert, at, "flying")
+        refused(TypeError, "neither pickled nor copied", copy.copy, world)
+        assert "lbvh_world" not in repr(world) and "n=197" in repr(world)
+    walls = nf.World(2)
+    same = [[0.0, 0, 1, 1]] * 3
+    a, b, c = walls.insert(same, category=[1, 2, 4], mask=[2, 1 | 4, 4])
+    assert {frozenset(pair) for pair in walls.update().pairs().tolist()} == {frozenset((a, b))}
+    assert walls.overlaps([[0, 0, 1, 1]], mask=4)[1].tolist() == [c]
+    walls.set_filter([c], 4, 6)
+    walls.set_state([a], "sleeping")
+    assert len(walls.update().pairs()) == 2
+    walls.set_state([b, c], "sleeping")
+    assert len(walls.update().pairs()) == 0
 
 
 # ---- NBody ---------------------------------------------------------------------------------------
@@ -684,7 +895,9 @@ def check_neighbor_list_shapes():
 def check_neighbor_list_arguments():
     two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
     refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", two[0], 0.2)
-    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", list(two), 0.2)
+    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij",
+            [[0, 0, 0], [1, 0, 0], [2, 0, 0]], 0.2)
+    assert as_set(*nf.neighbor_list("ij", list(two), 0.2)) == {(0, 1), (1, 0)}
     for bad in ("ix", None, ["i", "j"]):
         refused(ValueError, "quantities: expected a string of", nf.neighbor_list, bad, two, 0.2)
     for bad in ("TTF", [True, False], [[1, 1, 1]]):
@@ -845,6 +1058,180 @@ def check_neighbor_list_forms():
     refused(ValueError, "numbers: expected one for each", nf.neighbor_list, "i",
             (x, cell, pbc, kinds[:-1]), {"H": 1.0})
     refused(ValueError, "must be finite", nf.neighbor_list, "i", system, {"H": np.nan})
+
+
+def all_images(points, at, cell, pbc, cutoff):
+    """(row, id, shift, vector) of all images of points around each of `at`, by trying those of a
+    few cells on every side; sorted."""
+    reach = [range(-4, 5) if periodic else range(1) for periodic in pbc]
+    shifts = np.array(np.meshgrid(*reach, indexing="ij")).reshape(len(pbc), -1).T
+    vectors = points[None, :, None] - at[:, None, None] + (shifts @ cell)[None, None]
+    row, point, image = np.nonzero(np.linalg.norm(vectors, axis=3) < cutoff)
+    return row, point, shifts[image], vectors[row, point, image]
+
+
+def check_queries():
+    """neighbors, query and nearest, in two and three numbers, against all images of all points."""
+    r = rng(21)
+    for dim, pbc in ((3, (1, 1, 1)), (3, (1, 0, 1)), (2, (1, 1)), (2, (0, 1)), (3, (0, 0, 0))):
+        cell = np.eye(dim) + 0.4 * r.random((dim, dim))
+        x, at = r.random((40, dim)) @ cell * 1.5 - 0.2, r.random((25, dim)) @ cell
+        for real in TYPES:
+            x, at, box = x.astype(real), at.astype(real), None if not any(pbc) else cell
+            for own in False, True:
+                centre = x if own else at
+                row, point, shift, vector = all_images(x.astype(float), centre.astype(float), cell,
+                                                       pbc, 0.41)
+                keep = ~((row == point) & (shift == 0).all(1)) if own else row >= 0
+                row, point, shift, vector = row[keep], point[keep], shift[keep], vector[keep]
+                found = (nf.neighbors(x, 0.41, cell=box, pbc=pbc, sorted=True) if own else
+                         nf.query(x, at, 0.41, cell=box, pbc=pbc, sorted=True))
+                order = np.lexsort(tuple(shift.T[::-1]) + (point, row))
+                assert (found.pairs() == np.stack([row, point], 1)[order]).all(), (dim, pbc, own)
+                assert (found.shifts == shift[order]).all() and len(found) == len(row) > 20
+                assert np.allclose(found.vectors, vector[order], atol=1e-6)
+                lengths = np.linalg.norm(vector[order], axis=1)
+                assert np.allclose(found.distances, lengths, atol=1e-6)
+                assert found.distances.dtype == found.vectors.dtype == real
+                offsets, ids = found.csr()
+                assert len(offsets) == len(centre) + 1 and ids is found.ids
+                for k, reach in ((7, np.inf), (3, 0.41)):
+                    near = nf.nearest(x, k, None if own else at, reach=reach, cell=box, pbc=pbc)
+                    ids, distances = near.padded(k)
+                    assert distances.shape == (len(centre), k)
+                    wide = all_images(x.astype(float), centre.astype(float), cell, pbc, 1.4)
+                    want = np.linalg.norm(wide[3], axis=1)
+                    want = [np.sort(want[(wide[0] == q) & ~(own & (wide[1] == q)
+                                                            & (wide[2] == 0).all(1))])[:k]
+                            for q in range(len(centre))]
+                    for q, row_wanted in enumerate(want):
+                        row_wanted = row_wanted[row_wanted < reach]
+                        if reach < 1 or row_wanted[-1] < 1.2:
+                            there = len(row_wanted)
+                            assert np.allclose(distances[q, :there], row_wanted, atol=1e-6)
+                            assert (ids[q, there:] == -1).all()
+                assert (np.diff(near.distances)[np.diff(near.rows) == 0] >= 0).all()
+    found = nf.neighbors(x, 0.41)
+    assert len(nf.neighbors(x, 0.41, half=True)) * 2 == len(found)
+    assert repr(found) == "<nearfield.Neighbors: 40 rows, %d entries, n=40>" % len(found)
+    ids, distances = found.padded(2)
+    assert ids.shape == (40, 2) and found.padded()[0].shape[1] == np.diff(found.offsets).max()
+    none = nf.query(x, np.zeros((0, 3)), 1.0)
+    assert len(none) == 0 and none.offsets.tolist() == [0] and none.padded()[0].shape == (0, 0)
+    assert len(nf.query(np.zeros((0, 3)), x, 1.0)) == len(nf.query(x, x, 0)) == 0
+    assert nf.query(x, x, 0).offsets.tolist() == [0] * 41
+    refused(ValueError, "shape (m, 3)", nf.query, x, x[:, :2], 0.1)
+    refused(ValueError, "row 1", nf.query, x, [[0, 0, 0], [0, np.nan, 0]], 0.1)
+    refused(ValueError, "cell: periodic", nf.neighbors, x, 0.1, pbc=True)
+    refused(ValueError, "expected 3 lengths", nf.neighbors, x, 0.1, cell=[1, 1])
+    refused(ValueError, "1 or more", nf.nearest, x, 0)
+    refused(TypeError, "k: expected an integer", nf.nearest, x, True)
+
+
+def check_queries_against_scipy():
+    from scipy.spatial import cKDTree
+    x, at = rng(22).random((800, 3)), rng(23).random((300, 3))
+    tree = cKDTree(x, boxsize=1.0)
+    distances, ids = tree.query(at, 8)
+    near = nf.nearest(x, 8, at, cell=[1, 1, 1])
+    assert (near.padded(8)[0] == ids).all() and np.allclose(near.padded(8)[1], distances)
+    both = nf.neighbors(x, 0.12, cell=[1, 1, 1])
+    ours = both.sparse()
+    theirs = tree.sparse_distance_matrix(tree, 0.12, output_type="coo_matrix").tocsr()
+    assert ours.shape == (800, 800) and abs(ours - theirs).max() < 1e-12
+    assert both.sparse(np.ones(len(both))).sum() == len(both)
+
+
+def freud_queries(points, at):
+    """Query points and arguments, as freud's query takes them."""
+    for more in ({"r_max": 2.5}, {"r_max": 2.5, "r_min": 1.0}, {"num_neighbors": 6},
+                 {"mode": "ball", "r_max": 1.5, "r_guess": 1.0},
+                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0}):
+        yield at, more
+        yield points, dict(more, exclude_ii=True)
+
+
+def check_freud_forms():
+    """AABBQuery by all images."""
+    from nearfield.freud import AABBQuery, LinkCell
+    cell = np.array([[8, 0, 0], [2.7, 9, 0], [2, 1, 10]])
+    x, at = (rng(41).random((80, 3)) @ cell).astype("f4"), (rng(42).random((30, 3)) @ cell)
+    search = AABBQuery(cell.T, x)
+    for centre, asked in freud_queries(x, at.astype("f4")):
+        row, point, shift, vector = all_images(x.astype(float), centre.astype(float), cell,
+                                               (1, 1, 1), 5.0)
+        d = np.linalg.norm(vector, axis=1)
+        keep = (d < asked.get("r_max", 9)) & (d >= asked.get("r_min", 0))
+        if asked.get("exclude_ii"):
+            keep &= (row != point) | shift.any(1)
+        order = np.lexsort((d, row))
+        order = order[keep[order]]
+        place = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+        want = order[place < asked.get("num_neighbors", 999)]
+        found = LinkCell(cell.T, x, 2.5).query(centre, asked).toNeighborList()
+        assert as_set(*found[:].T) == as_set(row[want], point[want]) and len(found) == len(want)
+        assert np.allclose(np.sort(found.distances), np.sort(d[want]), atol=1e-5)
+        bonds = list(search.query(centre, asked))
+        assert {bond[:2] for bond in bonds} == as_set(*found[:].T)
+        assert found.neighbor_counts.sum() == len(found)
+    refused(ValueError, "unknown rmax", search.query, at, {"rmax": 1})
+    refused(ValueError, "is missing", search.query, at, {})
+    assert len(AABBQuery.from_system((cell.T, x)).points) == 80
+
+
+def check_against_freud():
+    import freud
+    from nearfield import freud as ours
+    r = rng(43)
+    for box in (freud.box.Box(8, 9, 10, 0.3, 0.2, 0.1), freud.box.Box(8, 9, is2D=True)):
+        x, at = (box.wrap((r.random((m, 3)) - 0.5) * 12) for m in (80, 30))
+        for centre, asked in freud_queries(x, at):
+            a, b = (kind.AABBQuery(box, x).query(centre, asked).toNeighborList()
+                    for kind in (ours, freud.locality))
+            for name in ("segments", "neighbor_counts", "weights", "point_indices"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+            assert (a[:] == b[:]).all() and np.allclose(a.distances, b.distances, atol=1e-5)
+            assert np.allclose(a.vectors, b.vectors, atol=1e-5)
+
+
+def check_neighbor_list_skin():
+    """Lists that serve many steps have the pairs of a search in each."""
+    for real in TYPES:
+        r = rng(24)
+        x = (4 * r.random((120, 3))).astype(real)
+        cell, pbc = np.array([[4, 0, 0], [1, 4, 0], [0, 0.5, 4.0]]), [True, False, True]
+        for full in True, False:
+            with_skin = nf.NeighborList(1.0, full, sorted=True, skin=0.3)
+            without = nf.NeighborList(1.0, full, sorted=True)
+            moving = x.copy()
+            for step in range(12):
+                for a, b in zip(with_skin.compute(moving, cell, pbc, "ijSdDP"),
+                                without.compute(moving, cell, pbc, "ijSdDP")):
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(a, b)
+                moving += (0.03 * r.standard_normal(x.shape)).astype(real)
+            assert 2 <= with_skin.searches < 12 == without.searches
+            before = with_skin.searches
+            for again in ((x[:50], cell, pbc), (x[:50], cell * 1.01, pbc),
+                          (x[:50], cell * 1.01, True), (x[:50].astype(TYPES[real == np.float32]),
+                                                        cell * 1.01, True)):
+                a, b = (finder.compute(*again, "d") for finder in (with_skin, without))
+                np.testing.assert_array_equal(a[0], b[0])
+            assert with_skin.searches == before + 4
+            bad = x[:50].copy()
+            bad[7] = np.nan
+            refused(ValueError, "row 7", with_skin.compute, bad, cell, True)
+    for algorithm in ("auto", "cell_list", "brute_force", "trees"):
+        finder, plain = (nf.NeighborList(1.0, True, True, one, n_threads=0)
+                         for one in (algorithm, "auto"))
+        np.testing.assert_array_equal(*(one.compute(x, cell, pbc, "P")[0]
+                                        for one in (finder, plain)))
+        assert finder.search == ("trees" if algorithm == "trees" else "cells")
+        assert algorithm in repr(finder)
+    refused(ValueError, "algorithm: expected one of", nf.NeighborList, 1.0, True, algorithm="fast")
+    refused(ValueError, "skin must be", nf.NeighborList, 1.0, True, skin=-1)
+    assert nf.neighbor_list("i", [x, cell, pbc], 1.0).shape == nf.ase_neighbor_list(
+        "i", (x, cell, pbc), 1.0).shape
 
 
 def check_neighbor_list_arrays():
@@ -1052,12 +1439,12 @@ def check_neighbor_list_processes():
 def check_refusals():
     bad = np.zeros((5, 3))
     bad[3, 1] = np.nan
-    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
-    refused(nf.Error, "bad_id = 3", nf.Tree, bad, "points")
-    refused(nf.Error, "bad_id = 3", nf.List, bad, 0.1, box=(0, 1), periodic=True)
-    refused(nf.Error, "bad_id = 3", nf.NBody().fields, bad[:, :2])
+    refused(nf.Error, "row = 3", nf.Grid, bad, cell=0.1)
+    refused(nf.Error, "row = 3", nf.Tree, bad, "points")
+    refused(nf.Error, "row = 3", nf.List, bad, 0.1, box=(0, 1), periodic=True)
+    refused(nf.Error, "row = 3", nf.NBody().fields, bad[:, :2])
     bad[3, 1] = np.inf
-    refused(nf.Error, "bad_id = 3", nf.Grid, bad, cell=0.1)
+    refused(nf.Error, "row = 3", nf.Grid, bad, cell=0.1)
     good = rng().random((9, 3))
     for shape in ((9,), (9, 4), (9, 1), (3, 3, 3)):
         refused(ValueError, "shape", nf.Grid, np.zeros(shape))
@@ -1069,7 +1456,7 @@ def check_refusals():
     refused(ValueError, "one number, or 3", nf.Grid, good, box=([0, 0], [1, 1]))
     refused(nf.Error, "periodic axis", nf.Grid, good, periodic=True)
     refused(nf.Error, "needed_cells", nf.Grid, good, cell=1e-6)
-    refused(nf.Error, "desc.cell", nf.Grid, good, cell=-1.0)
+    refused(nf.Error, "cell", nf.Grid, good, cell=-1.0)
     grid = nf.Grid(good, cell=0.1)
     for radius in (0, -1, np.nan, np.inf):
         for search in (grid.neighbors, grid.count_pairs, grid.count_neighbors):
@@ -1078,9 +1465,17 @@ def check_refusals():
     refused(ValueError, "(n, 3)", grid.query, good[:, :2], 0.1)
     refused(TypeError, "expected a number", grid.neighbors, "wide")
     refused(ValueError, "expected a number", nf.Grid, good, cell="wide")
-    refused(ValueError, "expected (min, max)", nf.Grid, good, box=3)
+    refused(ValueError, "expected (lower, upper)", nf.Grid, good, box=3)
     refused(ValueError, "real numbers", nf.Grid, good.astype(complex))
+    for threads in (True, False, 2.5, "2"):
+        refused(TypeError, "n_threads: expected an integer", nf.Grid, good, n_threads=threads)
+        refused(TypeError, "n_threads: expected an integer", nf.NeighborList, cutoff=1.0,
+                full_list=True, n_threads=threads)
+    inverted = refused(nf.Error, "lower corner of box", nf.Grid, good, box=(1, 0))
+    for c_name in ("desc.", "list.", " grid.", "ugrid_build"):
+        assert c_name not in str(inverted)
     tree = nf.Tree(good, "points")
+    refused(TypeError, "k: expected an integer", tree.nearest, good, k=True)
     refused(ValueError, "k: expected 1 or more", tree.nearest, good, k=-1)
     refused(TypeError, "k: expected an integer", tree.nearest, good, k=2.5)
     # what nothing was built from yet refuses its keywords, too
@@ -1102,7 +1497,7 @@ def check_refusals():
     refused(ValueError, "exclude names", nf.List, good, 0.1, exclude=[[0, 9]])
     refused(nf.Error, "half of a period", nf.List, good, 0.6, box=(0, 1), periodic=True)
     tracked = nf.List(good, 0.1, history="f4")
-    refused(nf.Error, "bad_id = 1", tracked.remap, [0, 0, 2, 3, 4, 5, 6, 7, 8])
+    refused(nf.Error, "row = 1", tracked.remap, [0, 0, 2, 3, 4, 5, 6, 7, 8])
     refused(ValueError, "new_id: expected 9", tracked.remap, [0, 1])
     refused(ValueError, "mass: expected 9", nf.NBody().fields, good[:, :2], np.ones(8))
     sim = nf.NBody(sources="mass_centres", method="virtual_particles")
@@ -1113,11 +1508,30 @@ def check_refusals():
     refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
     refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
     for radius in (0, -1, np.nan, np.inf):
-        refused(nf.Error, "desc.radius must be positive", nf.List, good, radius)
+        refused(nf.Error, "radius must be positive", nf.List, good, radius)
     for radius in (-1, np.nan, np.inf):
         refused(nf.Error, "nlist.h", nf.List, good, 0.1, radii=[0.1] * 8 + [radius])
         refused(nf.Error, "nlist.h", nf.List, good, 0.1, skin=radius)
     assert grid.count_pairs(0.5) == len(brute_pairs(good, 0.5)), "usable after a refusal"
+
+
+def check_keywords():
+    """_keywords.pyi names the fields of the structs, as type checkers know them."""
+    import re
+    stub = os.path.join(os.path.dirname(nf.__file__), "_keywords.pyi")
+    with open(stub) as file:
+        classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
+    assert len(classes) == 5
+    never = {"dim", "allocator", "cuda_allocator", "parallel", "function", "allow", "vertices",
+             "user", "pair_bytes", "exclude_start", "history"}
+    for name, body in classes:
+        kind = getattr(nf, name)
+        told = set(re.findall(r"^    (\w+):", body, re.M))
+        there = _binding.desc_fields(kind._header)
+        named = kind.__init__.__code__.co_varnames
+        assert told <= there, told - there
+        assert there - told - never <= set(named) | {"min", "max"}, there - told - set(named)
+        assert not told & set(named)
 
 
 def check_refused_queries():
@@ -1253,9 +1667,10 @@ def check_memory_is_freed():
 def check_out_of_memory():
     p = rng().random((1000, 3))
     grid = nf.Grid(p, cell=0.1)
-    grid._memory._new = lambda size: (_ for _ in ()).throw(MemoryError)
-    refused(nf.Error, "an allocation failed", grid.build, rng().random((200000, 3)))
-    del grid._memory._new
+    with bounded(gigabytes=2):
+        grid._fields.update(cell=0.001, min=0, max=1, max_cells=2 * 10**9)
+        refused(nf.Error, "an allocation failed", grid.build, p)
+    grid._fields = {"cell": 0.1}
     assert grid.build(p).count_pairs(0.1) == len(brute_pairs(p, 0.1))
 
 

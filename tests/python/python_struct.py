@@ -4,7 +4,8 @@ headers.
     python_struct.py DOUBLE CUDA     (0 or 1 each) prints the program
 
 The program redeclares each function, so that a wrong one does not compile, and prints each
-difference of sizes, offsets and enums; last, how many it compared.
+difference of sizes, offsets, enums, and of what Python passes to a function; last, how many it
+compared.
 """
 import ctypes
 import os
@@ -15,8 +16,30 @@ import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE", os.path.join(ROOT, "build", "python")))
+sys.path.insert(1, os.path.join(ROOT, "packaging", "python"))
+import declare  # noqa: E402
 import nearfield  # noqa: E402
 from nearfield import _binding, _declared  # noqa: E402
+
+
+def passed(lib, prototype):
+    """Lines that compare what ctypes passes and gets with a prototype: by size, and whether there
+    are fractions."""
+    result, name, arguments = re.match(r"(.*?[ *])(\w+)\((.*)\);", prototype).groups()
+    function = getattr(lib, name)
+    texts = [text for text in arguments.split(",") if text.strip() != "void"]
+    yield 'IS("arguments of %s", %d, %d);' % (name, len(function.argtypes), len(texts))
+    for text, ctype in zip(texts + [result + "result"], function.argtypes + [function.restype]):
+        if text.strip() == "void result":
+            yield 'IS("result of %s", %d, 1);' % (name, ctype is None)
+        elif "*" in text or "[" in text:
+            yield 'IS("pointer of %s", %d, 1);' % (name, ctype in (ctypes.c_void_p,
+                                                                   ctypes.c_char_p))
+        else:
+            kind = text.strip().rsplit(" ", 1)[0]
+            yield 'IS("%s of %s", %d, sizeof(%s));' % (kind, name, ctypes.sizeof(ctype), kind)
+            yield 'IS("%s of %s", %d, (%s)0.5 != 0);' % (
+                kind, name, ctype in (ctypes.c_float, ctypes.c_double), kind)
 
 
 def program(double, cuda):
@@ -31,18 +54,18 @@ def program(double, cuda):
         lines += ["#define " + part.upper().replace("_", "_WITH_", 1)
                   for part in parts if part.startswith(header + "_")]
         lines.append('#include "%s.h"' % header)
-    lines.append('#include "search.h"')
+    lines += ['#include "search.h"', '#include "memory.h"']
     lines.append("typedef %s real;" % ("double" if double else "float"))
-    declared = _declared.FUNCTIONS + _declared.CUDA_FUNCTIONS * cuda
-    # C: a redeclaration must agree with the header's
-    lines += [line for line in declared.split("\n") if line]
+    prototypes = declare.prototypes(ROOT, cuda)
+    lines += prototypes     # C: a redeclaration must agree with the header's
     lines += ["static int bad, compared;",
               "#define IS(what, ours, theirs) do { compared++; "
               "if ((long)(ours) != (long)(theirs)) { bad = 1; "
               "printf(\"%s: %ld, not %ld\\n\", what, (long)(ours), (long)(theirs)); } } while (0)",
               "int main(void)", "{"]
-    text = _declared.STRUCTS + _declared.CUDA_STRUCTS * cuda
-    for name in re.findall(r"struct (\w+) \{", text):
+    for prototype in prototypes:
+        lines += passed(lib, prototype)
+    for name in list(_declared.STRUCTS) + list(_declared.CUDA_STRUCTS) * cuda:
         struct = getattr(lib, name)
         lines.append('IS("sizeof %s", %d, sizeof(%s));' % (name, ctypes.sizeof(struct), name))
         for field, ctype in struct._fields_:
@@ -54,7 +77,7 @@ def program(double, cuda):
         if cuda or "CUDA" not in name:
             lines.append('IS("%s", %d, %s);' % (name, of_both[double], name))
     for key, words in _binding.OPTIONS.items():
-        header, enum = key.upper().split(".")
+        header, enum = key.upper().replace("_WORLD", "").split(".")
         for value, word in enumerate(words.split()):
             c_name = {"WALK_AUTO": "UGRID_WALK_AUTO", "SOURCES_AUTO": "NBODY_SOURCES_AUTO"}.get(
                 "%s_%s" % (enum, word.upper()))

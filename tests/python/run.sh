@@ -75,7 +75,7 @@ library() {
 
 # package FOLDER: its Python package, as PYTHONPATH finds it there
 package() {
-    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py "$1/nearfield/" &&
+    mkdir -p "$1/nearfield" && cp packaging/python/nearfield/*.py* "$1/nearfield/" &&
         python3 packaging/python/declare.py . "$1/nearfield/_declared.py"
 }
 
@@ -274,7 +274,7 @@ self_check() {
         's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
     finds neighbor_list_cutoffs 's/if not 0 <= value < np.inf/if value < -9/' $list
     finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
-    finds neighbor_list_forms 's/\(asks.self, asks.wanted = half,\) sorted,/\1 False,/' $list
+    finds neighbor_list_forms 's/\(asks.sorted, asks.self = half,\) sorted,/\1 False,/' $list
     finds neighbor_list_arrays \
         's/if isinstance(kind, np.dtype) and not kind.isnative:/if False:/' $arrays
     finds neighbor_list_arrays 's/apart if len(array) > 1 else 0/0/' $list
@@ -285,7 +285,12 @@ self_check() {
     finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'
-    finds pickle_and_copy 's/def __reduce_ex__/def _reduce/' $object
+    finds pickle_and_copy 's/if name not in _OF_THE_LIBRARY}/}/' $object
+    finds queries 's/asks.queries = address_of(at)$/asks.queries = address_of(at[::-1].copy())/' \
+        $list
+    finds neighbor_list_skin 's/return bool(longest <= .*/return bool(longest < 0.5)/' $list
+    finds grid_filters 's/self._set_array(keep, "masks", self.n)/pass/'
+    finds closest_points 's/ask.t_ends = address_of(ends)/pass/'
     finds refused_shapes \
         's/if array.shape\[:1\] != (count,) or .* != width:/if array.size != count * width:/' \
         $object
@@ -293,13 +298,14 @@ self_check() {
     finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/' $object
     finds history 's/"ended").index(kind)/"ended").index("begun")/'
     finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
-    finds memory_is_freed 's/self._blocks.pop(address, None)/pass/' $arrays
-    finds views_outlive_their_object 's/part: Array = block\[offset:\]\[:size_of(shape, dtype)\]/part: Array = np.ctypeslib.as_array((ctypes.c_uint8 * size_of(shape, dtype)).from_address(block.ctypes.data + offset))/' $arrays
+    finds memory_is_freed 's/self._free(byref(self._struct))/pass/' $object
+    finds views_outlive_their_object 's/self.__array_interface__ = {/self._drop(self._block); &/' \
+        $arrays
     fresh
-    plant $declared 's/int32_t unbounded; int32_t buckets;/int32_t buckets; int32_t unbounded;/'
+    plant $declared "s/unbounded\(', 'int32_t', ()), ('\)buckets/buckets\1unbounded/"
     differs structs
     fresh
-    plant $declared 's/int ugrid_version(void);/& ugrid_result ugrid_validate(ugrid *);/'
+    plant $declared "s/\('ugrid_neighbors': ('enum', ('pointer', \)'real', 'int',/\1'int', 'real',/"
     differs prototypes
     if emulated; then
         fresh

@@ -339,6 +339,40 @@ def check_cells_of_lengths():
                 raise AssertionError("a cell of shape %s is not refused" % (bad.shape,))
 
 
+def check_arrays_of_numpy():
+    """NumPy's arrays, and lists, as the tensors that they are."""
+    x, cell, pbc = random_system(5)
+    batch = torch.zeros(len(x), dtype=torch.int64)
+    given = x.numpy(), cell.numpy(), batch.numpy()
+    for a, b in zip(graph.neighbor_list(given[0], given[1], pbc.numpy(), 1.1, given[2]),
+                    graph.neighbor_list(x, cell, pbc, 1.1, batch)):
+        assert isinstance(a, torch.Tensor) and torch.equal(a, b)
+    assert torch.equal(graph.radius_graph(given[0], 1.0, given[2]), graph.radius_graph(x, 1.0))
+    assert torch.equal(graph.knn_graph(given[0], 3, pbc=True, cell=given[1]),
+                       graph.knn_graph(x, 3, pbc=True, cell=cell))
+    assert torch.equal(graph.radius(given[0], given[0][:5], 1.0), graph.radius(x, x[:5], 1.0))
+    search = graph.FixedNeighborList(len(x), 900, 1.1, given[1], True, dtype=torch.float64)
+    for a, b in zip(search(given[0]), search(x)):
+        assert torch.equal(a, b)
+    assert graph.neighbor_list([[0.0, 0, 0], [1, 0, 0]], cutoff=1.5)[3].tolist() == [1, 1]
+
+
+def check_dlpack():
+    """The classes take tensors on the CPU where they are, in their precision."""
+    for dtype in torch.float32, torch.float64:
+        x = torch.rand(50, 3, generator=generator(8), dtype=dtype)
+        grid = nearfield.Grid(x, cell=0.3)
+        assert str(grid._lib.dtype) == str(dtype)[6:] and not grid._kept["pos"].flags.owndata
+        assert grid._kept["pos"].ctypes.data == x.data_ptr()
+        d = nearfield.neighbor_list("d", (x, torch.eye(3), True), 0.3)
+        assert str(d.dtype) == str(dtype)[6:]
+        near = nearfield.nearest(x, 3, x[:9], cell=torch.eye(3))
+        assert str(near.distances.dtype) == str(dtype)[6:] and len(near) == 27
+        assert torch.from_dlpack(near.distances).dtype == dtype
+        ids, _ = nearfield.Tree(x, "points").nearest(x, 1)
+        assert (torch.from_dlpack(ids)[:, 0] == torch.arange(50)).all()
+
+
 def check_transforms():
     """torch.func differentiates as torch.autograd does."""
     x = torch.rand(8, 3, dtype=torch.float64, generator=generator(4))

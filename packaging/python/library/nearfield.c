@@ -43,6 +43,8 @@ extern "C" {
 #define NEARFIELD_IMPLEMENTATION
 #include "search.h"
 #include "threads.h"
+#include "memory.h"
+#include "world.h"
 
 /* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in
    this order, and declares these structs for Python. */
@@ -59,11 +61,45 @@ const int32_t nearfield_sizes[] = {
     NEARFIELD_SIZE(nbody_kept) NEARFIELD_SIZE(nbody)
     NEARFIELD_SIZE(nbody_error) NEARFIELD_SIZE(nbody_bodies)
     NEARFIELD_SIZE(nlist_arrays) NEARFIELD_SIZE(nearfield_search)
+    NEARFIELD_SIZE(lbvh_wide_desc) NEARFIELD_SIZE(lbvh_wide) NEARFIELD_SIZE(lbvh_rays)
+    NEARFIELD_SIZE(lbvh_filter) NEARFIELD_SIZE(lbvh_world_desc) NEARFIELD_SIZE(lbvh_world_tree)
+    NEARFIELD_SIZE(lbvh_world) NEARFIELD_SIZE(nearfield_memory)
 #ifdef UGRID_CUDA
     NEARFIELD_SIZE(ugrid_cuda) NEARFIELD_SIZE(lbvh_cuda) NEARFIELD_SIZE(nlist_cuda_facts)
     NEARFIELD_SIZE(nlist_cuda) NEARFIELD_SIZE(nbody_cuda)
 #endif
     0};
+
+/* The pairs of ugrid_each_pair, the lower id first; `*needed`: how many, also where they did not
+   fit. */
+typedef struct nearfield_i_pairs {
+    int32_t *pair;
+    int64_t capacity, count;
+} nearfield_i_pairs;
+
+static int nearfield_i_add_pair(void *user, int32_t i, int32_t j)
+{
+    nearfield_i_pairs *to = (nearfield_i_pairs *)user;
+    if (to->count < to->capacity) {
+        to->pair[2 * to->count] = i < j ? i : j;
+        to->pair[2 * to->count + 1] = i < j ? j : i;
+    }
+    to->count++;
+    return 0;
+}
+
+NEARFIELD_API ugrid_result nearfield_pairs(const ugrid *grid, ugrid_real radius, int32_t *pairs,
+                                           int64_t capacity, int64_t *needed)
+{
+    nearfield_i_pairs to;
+    ugrid_result result;
+    to.pair = pairs;
+    to.capacity = capacity;
+    to.count = 0;
+    result = ugrid_each_pair(grid, radius, UGRID_HALF, nearfield_i_add_pair, &to);
+    *needed = to.count;
+    return result == UGRID_OK && to.count > capacity ? UGRID_BUFFER_TOO_SMALL : result;
+}
 
 /* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t,
    in lengths of the direction; none: t_max). 3D; `data` and `stride` are those that the tree was

@@ -379,6 +379,36 @@ NEARFIELD_API void nearfield_search_rows(const nearfield_search *search, int64_t
     start[rows] = search->count;
 }
 
+/* Those of `count` pairs that are nearer than the cutoff now, in the same order, with their
+   distances and vectors (NULL: not wanted). Returns how many; the arrays have room for all.
+   -1: the box is none. */
+NEARFIELD_API int64_t nearfield_again(const nlist_real *pos, int64_t stride, const nlist_box *box,
+                                      nlist_real cutoff, const int64_t *i, const int64_t *j,
+                                      const int32_t *shift, int64_t count, int64_t *to_i,
+                                      int64_t *to_j, int32_t *to_shift, nlist_real *distance,
+                                      nlist_real *offset)
+{
+    nlist_i_frame frame;
+    int64_t e, kept = 0;
+    memset(&frame, 0, sizeof frame);
+    if (!nlist_i_frame_of(&frame, box, 3)) return -1;
+    for (e = 0; e < count; e++) {
+        nlist_real p[3], q[3], t[3], d[3], length;
+        memcpy(p, (const char *)pos + stride * i[e], sizeof p);
+        memcpy(q, (const char *)pos + stride * j[e], sizeof q);
+        nlist_i_translation(&frame, shift + 3 * e, t);
+        length = nlist_i_root_real(nlist_i_offset(p, q, t, d));
+        if (!(length < cutoff)) continue;
+        to_i[kept] = i[e];
+        to_j[kept] = j[e];
+        memcpy(to_shift + 3 * kept, shift + 3 * e, 3 * sizeof *shift);
+        if (distance) distance[kept] = length;
+        if (offset) memcpy(offset + 3 * kept, d, sizeof d);
+        kept++;
+    }
+    return kept;
+}
+
 /* Ends a run: frees what it does not keep for the next, and everything beyond `bytes`. */
 NEARFIELD_API void nearfield_search_end(nearfield_search *search, int64_t bytes)
 {

@@ -442,6 +442,16 @@ static lbvh_real nearfield_i_reach2(double reach2, double slack)
     return far2 < (double)largest ? (lbvh_real)far2 : largest;
 }
 
+/* The square of a reach, or of the distance to the last of the k nearest that the row has, where
+   that is less. */
+static lbvh_real nearfield_i_shrunk(nearfield_i_trees *trees, const nearfield_i_row *own,
+                                    lbvh_real far2)
+{
+    const nearfield_i_entry *row = (nearfield_i_entry *)trees->block[NEARFIELD_I_ROW].memory;
+    if (trees->keeps == 0 || trees->by_id || trees->count < trees->keeps) return far2;
+    return lbvh_i_min(far2, nearfield_i_reach2((double)row[0].d2, own->slack));
+}
+
 /* Walks a tree for one image. s: in the vectors of the search. */
 static nlist_result nearfield_i_walk(nearfield_search *search, const nearfield_i_row *own,
                                      int32_t group, const int32_t s[3], double reach2)
@@ -451,6 +461,9 @@ static nlist_result nearfield_i_walk(nearfield_search *search, const nearfield_i
     const int32_t *id = nearfield_i_ints(trees, NEARFIELD_I_IDS) +
                         nearfield_i_ints(trees, NEARFIELD_I_FIRSTS)[group];
     nlist_result result = NLIST_OK;
+    const lbvh *tree = nearfield_i_tree(trees, group);
+    lbvh_real const far2 =
+        nearfield_i_shrunk(trees, own, nearfield_i_reach2(reach2, own->slack));
     int32_t image[3];
     lbvh_real p[3];
     lbvh_near walk;
@@ -464,14 +477,12 @@ static nlist_result nearfield_i_walk(nearfield_search *search, const nearfield_i
         }
         p[b] = (lbvh_real)x;
     }
-    walk = lbvh_near_point(nearfield_i_tree(trees, group), p, 1);
-    walk.reach2 = nearfield_i_reach2(reach2, own->slack);
+    if (!(lbvh_box_distance2(&tree->node[0], p) <= far2)) return NLIST_OK;
+    walk = lbvh_near_point(tree, p, 1);
+    walk.reach2 = far2;
     while (result == NLIST_OK && lbvh_next_near(&walk)) {
         result = nearfield_i_test(search, own, id[walk.id], image);
-        if (trees->keeps == 0 || trees->by_id || trees->count < trees->keeps) continue;
-        walk.reach2 = lbvh_i_min(walk.reach2, nearfield_i_reach2(
-            (double)((nearfield_i_entry *)trees->block[NEARFIELD_I_ROW].memory)[0].d2,
-            own->slack));
+        walk.reach2 = nearfield_i_shrunk(trees, own, walk.reach2);
     }
     return result;
 }

@@ -4,9 +4,12 @@ A thin skin over the headers ugrid.h, lbvh.h, nlist.h and nbody.h: NumPy arrays 
 is computed in Python that C can do.
 
     neighbor_list   pairs of atoms within a cutoff: the form of ASE (matscipy: neighbour_list,
-                    vesin: NeighborList)
+                    vesin: NeighborList, ase_neighbor_list; freud: nearfield.freud)
+    neighbors       the same as rows, as pairs, sparse or padded; query: around other points;
+                    nearest: the k nearest. In any cell
     Grid            neighbours within a radius, in a box that may be periodic (ugrid.h)
     Tree            boxes, points, spheres, triangles: overlaps, nearest, rays (lbvh.h)
+    World           boxes that come, move and go: pairs, casts, rays (more/lbvh_world.h)
     List            contacts that last: history, events, a skin (nlist.h)
     NBody           forces of all on all, in the plane (nbody.h)
     nearfield.torch     operators for torch, differentiable (needs torch)
@@ -24,6 +27,7 @@ Errors      nearfield.Error, with the header's own text. NaN is refused, with th
             anything.
 Threads     Calls release Python's lock. Different objects may be used at once, also one object by
             many who only search; neighbor_list by any number of threads, and after a fork.
+Types       are those of the CPU's results: on a GPU they are DeviceArrays.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by
             libnearfield_cuda.so. Results are DeviceArrays: cupy.asarray(a), a.numpy(),
             torch.as_tensor(a, device="cuda"). Work is queued on `stream` (an int, or a stream of
@@ -36,9 +40,12 @@ SPDX-License-Identifier: MIT OR Unlicense
 from ._arrays import DeviceArray
 from ._binding import Error, load
 from ._declared import VERSION as __version__
-from ._neighbors import NeighborList, neighbor_list, neighbour_list, primitive_neighbor_list
+from ._neighbors import (NeighborList, ase_neighbor_list, neighbor_list, neighbour_list,
+                         primitive_neighbor_list)
 from ._objects import EVENT, Grid, List, NBody, Tree
+from ._queries import Neighbors, nearest, neighbors, query
+from ._worlds import World
 
-__all__ = ["Grid", "Tree", "List", "NBody", "neighbor_list", "primitive_neighbor_list",
-           "neighbour_list", "NeighborList", "DeviceArray", "Error", "EVENT", "load",
-           "__version__"]
+__all__ = ["Grid", "Tree", "World", "List", "NBody", "neighbor_list", "ase_neighbor_list",
+           "primitive_neighbor_list", "neighbour_list", "NeighborList", "neighbors", "query",
+           "nearest", "Neighbors", "DeviceArray", "Error", "EVENT", "load", "__version__"]

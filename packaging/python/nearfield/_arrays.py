@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._binding import ALLOC, CUDA_ALLOC, CUDA_FREE, FREE, OPTIONS, Error
+from ._binding import CUDA_ALLOC, CUDA_FREE, WORDS, Allocator, Error
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,9 @@ class DeviceArray:
     address : int
         Of the first element, in the memory of the device.
     """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def __init__(self, block: Any, offset: int, shape: Any, dtype: Any) -> None:
         self.shape = shape if isinstance(shape, tuple) else (int(shape),)
@@ -159,39 +162,68 @@ def fetch(lib: Any, to: Any, address: Any, size: int, stream: int) -> None:
         raise Error("CUDA error %d while copying to the host" % error)
 
 
-# ---- memory: the headers' allocator hooks. Blocks are Python's: a view keeps its block alive -----
+# ---- memory: what the headers' allocator hooks give ----------------------------------------------
 
 
-class Memory:
+class HostMemory:
+    """Blocks of the library (memory.h). A view keeps its block alive."""
+
+    def __init__(self, lib: Any) -> None:
+        self._lib, self._struct = lib, lib.nearfield_memory()
+        self.allocator = Allocator(*lib.memory_hooks, ctypes.addressof(self._struct))
+
+    def nbytes(self) -> int:
+        return int(self._struct.bytes)
+
+    def view(self, address: int, shape: Any, dtype: Any) -> Array:
+        """The array of this shape that begins at that address."""
+        rows = shape if isinstance(shape, tuple) else (shape,)
+        held = _Held(self._lib, self._struct, address, size_of(shape, dtype))
+        array: Array = np.asarray(held).view(dtype.base).reshape(rows + dtype.shape)
+        return array
+
+
+class _Held:
+    """Bytes of a block, which lives as long as this."""
+
+    def __init__(self, lib: Any, memory: Any, address: int, size: int) -> None:
+        self._drop = lib.nearfield_drop
+        self._block = lib.nearfield_hold(ctypes.byref(memory), address, size)
+        if not self._block:
+            raise Error("no block of memory holds that array")
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False),
+                                    "version": 3}
+
+    def __del__(self) -> None:
+        if self._block:
+            self._drop(self._block)
+
+
+class DeviceMemory:
     """Blocks by address."""
 
-    _hooks: tuple[Any, Any] | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, lib: Any, stream: Any) -> None:
+        self._lib, self._stream = lib, stream
         self._blocks: dict[int, Any] = {}
+        self._hooks = CUDA_ALLOC(self._alloc), CUDA_FREE(self._free)
+        self.allocator = Allocator(*(ctypes.cast(hook, ctypes.c_void_p) for hook in self._hooks))
+
+    def _new(self, size: int) -> Any:
+        return DeviceBlock(self._lib, self._stream, size)
+
+    def _alloc(self, size: int, stream: Any, user: Any) -> int | None:
+        try:
+            block = self._new(size)
+        except (MemoryError, Error):
+            return None
+        self._blocks[block.address] = block
+        return int(block.address)
+
+    def _free(self, address: int, size: int, stream: Any, user: Any) -> None:
+        self._blocks.pop(address, None)
 
     def nbytes(self) -> int:
         return sum(int(block.size) for block in self._blocks.values())
-
-    def _store(self, make: Callable[[int], tuple[int, Any]], size: int) -> int | None:
-        try:
-            address, block = make(size)
-        except (MemoryError, Error):
-            return None
-        self._blocks[address] = block
-        return address
-
-    def _drop(self, address: int) -> None:
-        self._blocks.pop(address, None)
-
-    def hooks(self) -> tuple[Any, Any]:
-        if self._hooks is None:
-            self._hooks = self._make_hooks()
-        alloc, free = self._hooks
-        return ctypes.cast(alloc, ctypes.c_void_p), ctypes.cast(free, ctypes.c_void_p)
-
-    def _make_hooks(self) -> tuple[Any, Any]:
-        raise NotImplementedError
 
     def view(self, address: int, shape: Any, dtype: Any) -> Any:
         """The array of this shape that begins at that address of one of the blocks."""
@@ -202,43 +234,6 @@ class Memory:
 
     @staticmethod
     def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Any:
-        raise NotImplementedError
-
-
-class HostMemory(Memory):
-    def _make_hooks(self) -> tuple[Any, Any]:
-        return (ALLOC(lambda size, user: self._store(self._new, size)),
-                FREE(lambda address, size, user: self._drop(address)))
-
-    @staticmethod
-    def _new(size: int) -> tuple[int, Array]:
-        raw = np.empty(size + 64, np.uint8)
-        raw = raw[-raw.ctypes.data % 64:][:size]
-        return raw.ctypes.data, raw
-
-    @staticmethod
-    def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Array:
-        rows = shape if isinstance(shape, tuple) else (shape,)
-        part: Array = block[offset:][:size_of(shape, dtype)]
-        array: Array = part.view(dtype.base).reshape(rows + dtype.shape)
-        return array
-
-
-class DeviceMemory(Memory):
-    def __init__(self, lib: Any, stream: Any) -> None:
-        super().__init__()
-        self._lib, self._stream = lib, stream
-
-    def _make_hooks(self) -> tuple[Any, Any]:
-        return (CUDA_ALLOC(lambda size, stream, user: self._store(self._new, size)),
-                CUDA_FREE(lambda address, size, stream, user: self._drop(address)))
-
-    def _new(self, size: int) -> tuple[int, DeviceBlock]:
-        block = DeviceBlock(self._lib, self._stream, size)
-        return block.address, block
-
-    @staticmethod
-    def _part(block: Any, offset: int, shape: Any, dtype: Any) -> DeviceArray:
         return DeviceArray(block, offset, shape, dtype)
 
 
@@ -249,6 +244,9 @@ def address_of(array: Any) -> int | None:
     """What a pointer argument gets."""
     if array is None:
         return None
+    if type(array) is np.ndarray:
+        host: int = array.__array_interface__["data"][0]
+        return host
     if isinstance(array, (DeviceArray, Borrowed)):
         return int(array.address)
     if hasattr(array, "__cuda_array_interface__"):
@@ -271,11 +269,10 @@ def threads_of(n: int | None) -> int:
 
 
 def integer(name: str, value: Any) -> int:
-    """An int that fits into 32 bits."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError("%s: expected an integer, not %r" % (name, value)) from None
+    """An int that fits into 32 bits; True is none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError("%s: expected an integer, not %r" % (name, value))
+    number = operator.index(value)
     if not -2**31 <= number < 2**31:
         raise ValueError("%s: %d does not fit into 32 bits" % (name, number))
     return number
@@ -300,18 +297,40 @@ def cut(array: Any, count: int) -> Any:
     return part.copy() if isinstance(part, np.ndarray) and 2 * count < len(array) else part
 
 
+def is_on_gpu(values: Any) -> bool:
+    return type(values) is not np.ndarray and hasattr(values, "__cuda_array_interface__")
+
+
+def of_numpy(values: Any) -> Any:
+    """Arrays of torch, JAX and others in the memory of the CPU, without a copy, by DLPack."""
+    if (type(values) is np.ndarray or not hasattr(values, "__dlpack__") or is_on_gpu(values)
+            or isinstance(values, np.ndarray)):
+        return values
+    try:
+        return np.from_dlpack(values)
+    except (AttributeError, BufferError, TypeError):    # it may be had as an array all the same
+        return values
+
+
+_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
 def dtype_of(values: Any) -> np.dtype[Any]:
     """float32 stays, everything else is double."""
-    if hasattr(values, "__cuda_array_interface__"):
+    values = of_numpy(values)
+    if is_on_gpu(values):
         dtype: np.dtype[Any] = np.dtype(values.__cuda_array_interface__["typestr"])
         if dtype not in (np.float32, np.float64):
             raise ValueError("arrays on the GPU must be float32 or float64, not %s" % dtype)
         return dtype
-    return np.dtype(np.float32 if getattr(values, "dtype", None) == np.float32 else np.float64)
+    return _FLOAT if getattr(values, "dtype", None) == _FLOAT else _DOUBLE
 
 
 def host_array(name: str, values: Any, dtype: Any) -> Array:
     """An array of that type in the byte order of this machine; other orders are refused."""
+    if type(values) is np.ndarray and values.dtype == dtype and values.dtype.isnative:
+        return values
+    values = of_numpy(values)
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and not kind.isnative:
         raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert "
@@ -359,8 +378,7 @@ def flags_of(name: str, values: Any) -> Array:
 
 def width_of(values: Any, allowed: tuple[int, ...], kind: str = "") -> int:
     """Numbers per row; kind: what the rows are."""
-    shape = (values.__cuda_array_interface__["shape"]
-             if hasattr(values, "__cuda_array_interface__") else np.shape(values))
+    shape = values.__cuda_array_interface__["shape"] if is_on_gpu(values) else np.shape(values)
     if len(shape) == 2 and shape[1] in allowed:
         return int(shape[1])
     if len(shape) == 1 and shape[0] == 0:
@@ -418,12 +436,13 @@ def pairs_of(offsets: Array, ids: Array) -> Array:
 
 def set_field(struct: Any, header: str, name: str, value: Any) -> None:
     """A field of a desc: a number, a word of an enum, or as many numbers as it holds."""
-    words = OPTIONS.get(header + "." + name)
     if isinstance(value, str):
-        if not words or value not in words.split():
+        words = WORDS.get((header, name))
+        if not words or value not in words:
             raise ValueError("%s=%r: expected %s" % (
-                name, value, "one of " + words if words else "a number"))
-        value = words.split().index(value)
+                name, value, "one of " + " ".join(words) if words else "a number"))
+        setattr(struct, name, words[value])
+        return
     field = getattr(struct, name)
     if not isinstance(field, ctypes.Array):
         try:

@@ -8,7 +8,7 @@ import ctypes
 import functools
 import os
 import re
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class Error(RuntimeError):
     """What a call of the headers refused, and why, in the header's own words."""
 
 
-class _Allocator(ctypes.Structure):
+class Allocator(ctypes.Structure):
     _fields_ = [("alloc", ctypes.c_void_p), ("free", ctypes.c_void_p), ("user", ctypes.c_void_p)]
 
 
@@ -36,16 +36,17 @@ class _Block(ctypes.Structure):
     _fields_ = [("memory", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
-ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 CUDA_ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
 CUDA_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
                              ctypes.c_void_p)
 
+# The words of _declared.py; `real` and structs come with a library.
 _TYPES: dict[str, Any] = {
     "int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64,
     "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64, "uint8_t": ctypes.c_uint8,
-    "double": ctypes.c_double, "size_t": ctypes.c_size_t, "char": ctypes.c_ubyte}
+    "double": ctypes.c_double, "size_t": ctypes.c_size_t, "void": None, "enum": ctypes.c_int,
+    "pointer": ctypes.c_void_p, "text": ctypes.c_char_p, "allocator": Allocator,
+    "parallel": _Parallel, "function": _Function, "block": _Block}
 
 # Enums, in their order; fields that point to arrays, and of what (None: the real type).
 OPTIONS = {
@@ -53,11 +54,15 @@ OPTIONS = {
     "ugrid.walk": "auto cells strips modular hybrid", "ugrid.cell_order": "rows morton",
     "ugrid.slot_layout": "by_column by_row",
     "lbvh.kind": "boxes points spheres triangles", "lbvh.builder": "merge split ploc",
+    "lbvh_world.state": "moving sleeping fixed",
     "nbody.method": "auto direct virtual_particles force_nodes",
     "nbody.law": "inverse_square inverse", "nbody.sources": "auto mass_centres chebyshev",
     "nbody.stage": "fast one_thread many_threads shared_memory",
     "nbody.integrator": "leapfrog euler"}
-ARRAYS: dict[str, Any] = {"radii": None, "masks": np.uint32, "indices": np.int32}
+WORDS = {tuple(name.split(".")): {word: value for value, word in enumerate(words.split())}
+         for name, words in OPTIONS.items()}
+ARRAYS: dict[str, Any] = {"radii": None, "masks": np.uint32, "indices": np.int32,
+                          "sets": np.uint8}
 
 _path: str | None = None
 
@@ -102,9 +107,13 @@ def find(dtype: Any, device: bool) -> str:
 @functools.lru_cache(maxsize=None)
 def declared_desc(header: str) -> Any:
     """The desc struct of a header, in doubles: known without a library."""
-    known: Any = type("Declared", (), {})()
-    _make_structs(known, dict(_TYPES, real=ctypes.c_double), _declared.STRUCTS)
-    return getattr(known, header + "_desc")
+    return _structs(True, _declared.STRUCTS)[header + "_desc"]
+
+
+@functools.lru_cache(maxsize=None)
+def desc_fields(header: str, more: tuple[str, ...] = ()) -> frozenset[str]:
+    """Their names."""
+    return frozenset(name for name, _ in declared_desc(header)._fields_).union(more)
 
 
 @functools.lru_cache(maxsize=None)
@@ -112,23 +121,22 @@ def library(dtype: Any, device: bool) -> Any:
     """One precision's half of the library: structs and functions by their names in the headers."""
     dll = ctypes.CDLL(find(dtype, device))
     double = dtype == np.float64
-    lib: Any = type("Library", (), {"dtype": dtype})()
-    types = dict(_TYPES, real=ctypes.c_double if double else ctypes.c_float)
-    _make_structs(lib, types, _declared.STRUCTS + _declared.CUDA_STRUCTS * device)
-    declared = _declared.FUNCTIONS + _declared.CUDA_FUNCTIONS * device
-    for result, name, arguments in re.findall(r"([\w ]+[ *])(\w+)\(([^)]*)\);", declared):
+    structs = dict(_declared.STRUCTS, **(_declared.CUDA_STRUCTS if device else {}))
+    functions = dict(_declared.FUNCTIONS, **(_declared.CUDA_FUNCTIONS if device else {}))
+    types = _structs(double, structs)
+    lib: Any = type("Library", (), dict({name: types[name] for name in structs}, dtype=dtype))()
+    for name, (result, arguments) in functions.items():
         real = real_name(name, double)
         try:
             function = dll[real]
         except AttributeError:
             raise Error("%s has no %s: it was built without %s" % (
                 dll._name, real, "doubles" if double else "floats")) from None
-        pointer = ctypes.c_char_p if "char" in result else ctypes.c_void_p
-        function.restype = (None if result.strip() == "void"
-                            else _parameter(result, types, pointer))
-        function.argtypes = [_parameter(a, types, ctypes.c_void_p) for a in arguments.split(",")
-                             if a.strip() != "void"]
+        function.restype = types[result]
+        function.argtypes = [types[argument] for argument in arguments]
         setattr(lib, name, function)
+    lib.memory_hooks = tuple(ctypes.cast(hook, ctypes.c_void_p).value
+                             for hook in (lib.nearfield_alloc, lib.nearfield_free))
     _check_layout(dll, real_name("nearfield_sizes", double), lib, types)
     return lib
 
@@ -137,43 +145,18 @@ def real_name(name: str, double: bool) -> str:
     return name.replace("_", "_f64_", 1) if double else name
 
 
-def _make_structs(lib: Any, types: dict[str, Any], text: str) -> None:
-    for name, body in re.findall(r"struct (\w+) \{(.*?)\};", text, re.S):
-        fields = {"_fields_": list(_declare(body, types))}
-        types[name] = type(name, (ctypes.Structure,), fields)
-        setattr(lib, name, types[name])
-
-
-def _declare(body: str, types: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(name, type) of each field of C declarations, such as "int32_t n; real min[3], max[3];"."""
-    for line in re.sub(r"\b(const|struct|unsigned)\b", "", body).split(";"):
-        words = line.split(None, 1)
-        for declared in words[1].split(",") if words else ():
-            name, ctype = declared.strip(), types.get(words[0], _named(words[0]))
-            if name.startswith("*"):
-                name, ctype = name[1:], ctypes.c_void_p
-            for size in reversed(re.findall(r"\[(\w+)\]", name)):
-                of_both = _declared.CONSTANTS.get(size)
-                double = types["real"] is ctypes.c_double
-                ctype = ctype * (of_both[double] if of_both else int(size))
-            yield name.split("[")[0], ctype
-
-
-def _parameter(text: str, types: dict[str, Any], pointer: Any) -> Any:
-    word = text.replace("const", "").split()[0]
-    return pointer if "*" in text or "[" in text else types.get(word, _named(word))
-
-
-def _named(word: str) -> Any:
-    """Types that follow from their name: ugrid_block, ugrid_allocator, ugrid_parallel,
-    nbody_function; all others are enums."""
-    if word.endswith("_allocator"):
-        return _Allocator
-    if word.endswith("_parallel"):
-        return _Parallel
-    if word.endswith("_function"):
-        return _Function
-    return _Block if word.endswith("_block") else ctypes.c_int
+def _structs(double: bool, declared: Any) -> dict[str, Any]:
+    """All types by name."""
+    types = dict(_TYPES, real=ctypes.c_double if double else ctypes.c_float)
+    for struct, members in declared.items():
+        fields = []
+        for name, word, lengths in members:
+            ctype = types[word]
+            for length in reversed(lengths):
+                ctype = ctype * (length[double] if isinstance(length, tuple) else length)
+            fields.append((name, ctype))
+        types[struct] = type(struct, (ctypes.Structure,), {"_fields_": fields})
+    return types
 
 
 def _check_layout(dll: ctypes.CDLL, name: str, lib: Any, types: dict[str, Any]) -> None:
@@ -181,8 +164,7 @@ def _check_layout(dll: ctypes.CDLL, name: str, lib: Any, types: dict[str, Any]) 
     if lib.ugrid_version() != _declared.VERSION_NUMBER:
         raise Error("%s is of version %d, this package of %d (10000 * major + 100 * minor + patch)"
                     % (dll._name, lib.ugrid_version(), _declared.VERSION_NUMBER))
-    names = re.findall(r"struct (\w+) \{", _declared.STRUCTS)
-    ours = [ctypes.sizeof(types[struct]) for struct in names]
+    ours = [ctypes.sizeof(types[struct]) for struct in _declared.STRUCTS]
     theirs = list((ctypes.c_int32 * len(ours)).in_dll(dll, name))
     if ours != theirs:
         raise Error("%s was built from other headers: its structs have %s bytes, not %s"
@@ -194,11 +176,27 @@ def result_text(lib: Any, header: str, result: int) -> str:
     return text.decode()
 
 
+def python_names(text: str) -> str:
+    """A text of the headers, with what Python calls things: desc.cell is cell."""
+    for name, here in _HERE:
+        text = name.sub(here, text)
+    return text
+
+
+_HERE = [(re.compile(name), here) for name, here in (
+    (r"\bdesc\.min\b", "lower corner of box"), (r"\bdesc\.max\b", "upper corner of box"),
+    (r"\b(?:grid|tree|list|sim)\.bad_id\b", "row"),
+    (r"\b(?:grid|tree|list|sim|desc|queries|how|arrays)\.(?=\w)", ""),
+    (r"\b(?:ugrid|lbvh|nlist|nbody)_([a-z])", r"\1"))]
+
+
 def raise_for(lib: Any, header: str, result: int, state: Any) -> None:
     """Nothing, if all is well; else an Error with the header's text and the fields it names."""
     if result == 0:
         return
     text = result_text(lib, header, result)
     named = re.findall(r"(?:grid|tree|list|sim)\.(\w+)", text)
-    values = ["%s = %s" % (name, getattr(state, name)) for name in named if hasattr(state, name)]
-    raise Error("%s.h: %s%s" % (header, text, " [%s]" % ", ".join(values) if values else ""))
+    values = ["%s = %s" % ("row" if name == "bad_id" else name, getattr(state, name))
+              for name in named if hasattr(state, name)]
+    raise Error("%s.h: %s%s" % (header, python_names(text),
+                                " [%s]" % ", ".join(values) if values else ""))

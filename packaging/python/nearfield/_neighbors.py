@@ -4,14 +4,15 @@ SPDX-License-Identifier: MIT OR Unlicense
 """
 from __future__ import annotations
 
-from typing import Any, Sequence
+import os
+from typing import Any, Literal, Sequence, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _binding
-from ._arrays import (Array, count_of, flags_of, host_array, refuse, refuse_masked,
-                      refuse_not_finite, set_parallel, threads_of)
+from ._arrays import (Array, address_of, count_of, cut, dtype_of, flags_of, host_array, refuse,
+                      refuse_masked, refuse_not_finite, set_parallel, threads_of)
 from ._memory import memory_limit
 from ._binding import Error
 
@@ -25,6 +26,16 @@ Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am C
 No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og""".split()
 _NUMBERS = {symbol: number for number, symbol in enumerate(_SYMBOLS)}
 _WAYS = {0: "", 1: "cells", 2: "trees"}     # nearfield_search.by
+
+
+@overload
+def neighbor_list(quantities: Literal["i", "j", "S", "d", "D"], a: Any, cutoff: Any,
+                  self_interaction: bool = ..., max_nbins: float = ..., *, half: bool = ...,
+                  sorted: bool = ..., n_threads: int = ...) -> Array: ...
+@overload
+def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool = ...,
+                  max_nbins: float = ..., *, half: bool = ..., sorted: bool = ...,
+                  n_threads: int = ...) -> tuple[Array, ...]: ...
 
 
 def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool = False,
@@ -41,7 +52,7 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
         - ``"S"``: (m, 3) int32, periods of the cell to add to atom j
         - ``"d"``, ``"D"``: (m,) and (m, 3), distance and vector from i to j, in the unit of the
           positions: ``D = positions[j] - positions[i] + S @ cell``
-    a : ase.Atoms or tuple
+    a : ase.Atoms, tuple or list
         Atoms, or ``(positions, cell, pbc)``, or ``(positions, cell, pbc, numbers)``. positions:
         (n, 3); float32 stays float32, everything else is computed in float64. cell: 3 lengths, or
         3 vectors (3, 3), of any shape and handedness. pbc: one or three booleans. numbers: (n,)
@@ -95,7 +106,7 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     (array([0, 1]), array([1, 0]), [-1, 1], array([0.1, 0.1]))
     """
     numbers = None
-    if isinstance(a, tuple):
+    if isinstance(a, tuple) or (isinstance(a, list) and len(a) in (3, 4) and np.ndim(a[0]) == 2):
         positions, cell, pbc = a[:3]
         if len(a) > 3:
             numbers = a[3]
@@ -106,8 +117,12 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     else:
         raise TypeError("expected ase.Atoms, or a tuple (positions, cell, pbc) or (positions, "
                         "cell, pbc, numbers), not %s" % type(a).__name__)
-    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted,
-                 threads_of(n_threads))
+    return find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted,
+                threads_of(n_threads))
+
+
+# vesin's name for it
+ase_neighbor_list = neighbor_list
 
 
 def primitive_neighbor_list(quantities: str, pbc: Any, cell: Any, positions: Any, cutoff: Any,
@@ -138,7 +153,7 @@ def primitive_neighbor_list(quantities: str, pbc: Any, cell: Any, positions: Any
     """
     if use_scaled_positions:
         positions = np.asarray(positions, float) @ _cell_vectors(cell)
-    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, False, False)
+    return find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, False, False)
 
 
 def neighbour_list(quantities: str, atoms: Any = None, cutoff: Any = None, positions: Any = None,
@@ -174,7 +189,7 @@ def neighbour_list(quantities: str, atoms: Any = None, cutoff: Any = None, posit
         numbers = atoms.numbers if numbers is None else numbers
     pbc = False if pbc is None else pbc
     cell = np.eye(3) if cell is None else cell
-    return _find(quantities, positions, cell, pbc, cutoff, numbers, False, False, False)
+    return find(quantities, positions, cell, pbc, cutoff, numbers, False, False, False)
 
 
 class NeighborList:
@@ -187,13 +202,22 @@ class NeighborList:
         Each pair twice, i-j and j-i; else once.
     sorted : bool
         By i, then j, then S.
+    algorithm : {"auto", "cell_list", "trees", "brute_force"}
+        What to search by. The pairs are the same; brute_force is accepted, and means auto.
+    skin : float
+        Pairs within cutoff + skin are kept, and serve until an atom has moved by more than half
+        the skin, or the number of atoms, the box or the periodic axes have changed. What is
+        returned is the same as without, but for the order of j.
     n_threads : int
-        Threads that a search may use, 1 .. 256. The results are the same.
+        Threads that a search may use, 1 .. 256; 0: OMP_NUM_THREADS, or as many as there are. The
+        results are the same.
 
     Attributes
     ----------
     search : str
         What the last search went by, "cells" or "trees" (see `neighbor_list`).
+    searches : int
+        How often pairs were searched for.
 
     Examples
     --------
@@ -204,11 +228,33 @@ class NeighborList:
     (array([0]), array([1]), array([1.]))
     """
 
-    def __init__(self, *, cutoff: float, full_list: bool, sorted: bool = False,
-                 n_threads: int = 1) -> None:
+    cutoff: float
+    full_list: bool
+    sorted: bool
+    algorithm: str
+    skin: float
+    n_threads: int
+    search: str
+    searches: int
+
+    def __init__(self, cutoff: float, full_list: bool, sorted: bool = False,
+                 algorithm: str = "auto", skin: float = 0.0, n_threads: int = 1) -> None:
+        if algorithm not in _ALGORITHMS:
+            raise ValueError("algorithm: expected one of %s, not %r" % (
+                ", ".join(_ALGORITHMS), algorithm))
+        if not 0 <= skin < np.inf:
+            raise ValueError("skin must be finite and not negative, not %s" % skin)
         self.cutoff, self.full_list, self.sorted = float(cutoff), bool(full_list), bool(sorted)
-        self.n_threads = threads_of(n_threads)
-        self.search = ""
+        self.algorithm, self.skin = algorithm, float(skin)
+        self.n_threads = (_all_threads() if type(n_threads) is int and n_threads == 0
+                          else threads_of(n_threads))
+        self.search, self.searches = "", 0
+        self._last: Any = None
+
+    def __repr__(self) -> str:
+        return ("nearfield.NeighborList(cutoff=%r, full_list=%r, sorted=%r, algorithm=%r, skin=%r, "
+                "n_threads=%r)" % (self.cutoff, self.full_list, self.sorted, self.algorithm,
+                                   self.skin, self.n_threads))
 
     def compute(self, points: Any, box: Any, periodic: Any, quantities: str = "ij",
                 copy: bool = True) -> list[Array]:
@@ -228,14 +274,65 @@ class NeighborList:
         -------
         list of numpy.ndarray
         """
-        asked = quantities.replace("P", "ij") or "ij"
-        ways: list[str] = []
-        found = _find("".join(dict.fromkeys(asked)), points, box, periodic, self.cutoff, None,
-                      False, not self.full_list, self.sorted, self.n_threads, ways)
-        self.search = ways[0]
-        arrays = dict(zip(dict.fromkeys(asked), found if isinstance(found, tuple) else (found,)))
+        asked = "".join(dict.fromkeys(quantities.replace("P", "ij") or "ij"))
+        if self.skin > 0:
+            arrays = self._kept_pairs(asked, points, box, periodic)
+        else:
+            found = self._search(asked, points, box, periodic, self.cutoff)
+            arrays = dict(zip(asked, found if isinstance(found, tuple) else (found,)))
         return [np.stack([arrays["i"], arrays["j"]], axis=1) if q == "P" else arrays[q]
                 for q in quantities]
+
+    def _search(self, quantities: str, points: Any, box: Any, periodic: Any, cutoff: float) -> Any:
+        ways: list[str] = []
+        found = find(quantities, points, box, periodic, cutoff, None, False, not self.full_list,
+                     self.sorted, self.n_threads, ways, way=_ALGORITHMS[self.algorithm])
+        self.search = ways[0]
+        self.searches += 1
+        return found
+
+    def _kept_pairs(self, asked: str, points: Any, box: Any, periodic: Any) -> dict[str, Array]:
+        """Those of the list with the skin that are within the cutoff now."""
+        real = dtype_of(points).type
+        x, n, stride = atom_rows(points, real)
+        cell, flags = _cell_vectors(box), np.broadcast_to(flags_of("pbc", periodic), 3)
+        if not self._serves(x, cell, flags):
+            refuse_not_finite("positions", x)
+            pairs = self._search("ijS", x, cell, flags, self.cutoff + self.skin)
+            self._last = x.copy(), cell.copy(), flags.copy(), self.cutoff, self.skin, pairs
+        i, j, shift = self._last[-1]
+        search = take(real)
+        try:
+            _set_box(search, cell, flags)
+            made = _empty("ijSdD", len(i), x.dtype)
+            count = search.lib.nearfield_again(
+                address_of(x), stride or 3 * x.itemsize, search.box_address, self.cutoff,
+                address_of(i), address_of(j), address_of(shift), len(i),
+                *(address_of(a) if q in "ijS" + asked else None for q, a in zip("ijSdD", made)))
+        finally:
+            give(search)
+        return {q: cut(a, count) for q, a in zip("ijSdD", made)}
+
+    def _serves(self, x: Array, cell: Array, flags: Array) -> bool:
+        """Whether no pair within the cutoff can be missing from the last list."""
+        if self._last is None:
+            return False
+        old, old_cell, old_flags, *reach, _ = self._last
+        if (old.shape != x.shape or old.dtype != x.dtype or reach != [self.cutoff, self.skin]
+                or (old_cell != cell).any() or (old_flags != flags).any()):
+            return False
+        moved = x.astype(np.float64) - old
+        longest = np.einsum("na,na->n", moved, moved).max(initial=0)
+        return bool(longest <= (self.skin / 2 * (1 - 1e-6)) ** 2)
+
+
+_ALGORITHMS = {"auto": 0, "cell_list": 1, "trees": 2, "brute_force": 0}
+
+
+def _all_threads() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    there = int(wanted) if wanted.isdigit() and int(wanted) > 0 else os.cpu_count() or 1
+    return min(there, 256)
 
 
 # ---- one search ----------------------------------------------------------------------------------
@@ -254,7 +351,7 @@ class _Search:
         self.box = np.zeros(1, np.dtype([("cell", dtype, (3, 3)), ("periodic", np.int32, 3)],
                                         align=True))
         self.cell, self.periodic = self.box["cell"][0], self.box["periodic"][0]
-        self.starts = np.zeros(2, np.int32)
+        self.starts, self.query_starts = np.zeros((2, 2), np.int32)
         self.room: int | None = None        # bytes, where a test sets a limit of its own
         self.box_address, self.starts_address = self.box.ctypes.data, self.starts.ctypes.data
 
@@ -263,7 +360,7 @@ class _Search:
             self.lib.nearfield_search_free(self.address)
 
 
-def _take(dtype: Any) -> _Search:
+def take(dtype: Any) -> _Search:
     """A search that nobody uses now. (Lists' pop and append are safe between threads.)"""
     try:
         return _pools[dtype].pop()
@@ -271,23 +368,25 @@ def _take(dtype: Any) -> _Search:
         return _Search(dtype)
 
 
-def _give(search: _Search) -> None:
+def give(search: _Search) -> None:
     search.lib.nearfield_search_end(search.address, _KEPT_BYTES)
     pool = _pools[search.dtype.type]
     if len(pool) < 16:
         pool.append(search)
 
 
-def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
-          own: bool, half: bool, sorted: bool, threads: int = 1,
-          ways: list[str] | None = None) -> Any:
-    """All forms above: one system in one box. ways: is told what the search went by."""
-    if not isinstance(quantities, str) or quantities.strip("ijSdD"):
+def find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any = None,
+         own: bool = False, half: bool = False, sorted: bool = False, threads: int = 1,
+         ways: list[str] | None = None, at: Any = None, nearest: int = 0, way: int = 0,
+         offsets: bool = False) -> Any:
+    """All forms above: one system in one box. ways: is told what the search went by. at: rows of
+    these points. nearest: rows of so many, of any cutoff. offsets: "R" is where rows begin."""
+    if not isinstance(quantities, str) or quantities.strip("ijSdDR" if offsets else "ijSdD"):
         raise ValueError("quantities: expected a string of i, j, d, D and S, not %r"
                          % (quantities,))
-    real = np.float32 if getattr(positions, "dtype", None) == np.float32 else np.float64
+    real = dtype_of(positions).type
     positions, n, stride = atom_rows(positions, real)
-    search = _take(real)
+    search = take(real)
     try:
         _set_box(search, cell, pbc)
         search.starts[1] = n
@@ -298,22 +397,42 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
         plain(asks)
         if threads > 1:
             set_parallel(search.lib, asks.parallel, threads)
-        kept = _set_cutoff(search, cutoff, numbers, n)
+        kept = _set_cutoff(search, 1.0 if nearest and cutoff == np.inf else cutoff, numbers, n)
+        if nearest and cutoff == np.inf:        # however far
+            asks.cutoff = np.inf
+        rows = _set_rows(search, at, nearest, way)
         asks.by = 0
         if asks.cutoff == 0:
             refuse_not_finite("positions", positions)
-            result = _empty(quantities, 0, real)
+            result = _empty(quantities, 0, real, len(rows) if at is not None else n)
         else:
             run(search, positions)
-            result = _answer(search, quantities)
+            result = _answer(search, quantities, len(rows) if at is not None else n)
         if ways is not None:
             ways.append(_WAYS[asks.by])
         del kept
     finally:
         if threads > 1:
             set_parallel(search.lib, search.asks.parallel, 1)
-        _give(search)
+        give(search)
     return result[0] if len(result) == 1 else result
+
+
+def _set_rows(search: _Search, at: Any, nearest: int, way: int) -> Any:
+    """Which rows, and how many entries of each; returns what must live as long as the search."""
+    search.asks.nearest, search.asks.way = nearest, way
+    if at is None:
+        return None
+    at = np.ascontiguousarray(host_array("at", at, search.dtype))
+    if at.shape == (0,):
+        at = at.reshape(0, 3)
+    if at.ndim != 2 or at.shape[1] != 3:
+        raise ValueError("at: expected an array of shape (m, 3), not %s" % (at.shape,))
+    refuse_not_finite("at", at)
+    search.query_starts[1] = count_of(len(at))
+    search.asks.queries = address_of(at)
+    search.asks.query_starts = address_of(search.query_starts)
+    return at
 
 
 def plain(asks: Any) -> None:
@@ -351,7 +470,7 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
         raise ValueError("positions: row %d is %s, not finite" % (bad, positions[bad].tolist()))
     if text.startswith("NLIST_BAD_BOX"):
         raise ValueError("cell: the vectors of periodic axes must be finite and independent, and "
-                         "no atom 2^28 periods away (%s)" % text)
+                         "no atom 2^28 periods away (%s)" % _binding.python_names(text))
     if text.startswith("NLIST_TOO_MANY_IMAGES"):
         raise ValueError("the cutoff reaches 2^31 - 1024 images of the cell or more (take a "
                          "smaller one), an atom is 2^28 periods away (wrap the positions), or the "
@@ -360,24 +479,28 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
     if text.startswith("NLIST_BAD_RADIUS"):
         raise ValueError("cutoff: the square of the largest one does not fit into %s"
                          % search.dtype)
-    raise ValueError("nlist.h: %s%s" % (text, " [system %d]" % bad if bad >= 0 else ""))
+    raise ValueError("nlist.h: %s%s" % (
+        _binding.python_names(text), " [system %d]" % bad if bad >= 0 else ""))
 
 
-def _empty(quantities: str, m: int, real: Any) -> tuple[Array, ...]:
+def _empty(quantities: str, m: int, real: Any, rows: int = 0) -> tuple[Array, ...]:
     types = {"i": np.int64, "j": np.int64, "S": np.int32, "d": real, "D": real}
-    return tuple(np.empty((m, 3) if q in "SD" else m, types[q]) for q in quantities)
+    return tuple(np.zeros(rows + 1, np.int64) if q == "R" else
+                 np.empty((m, 3) if q in "SD" else m, types[q]) for q in quantities)
 
 
-def _answer(search: _Search, quantities: str) -> tuple[Array, ...]:
+def _answer(search: _Search, quantities: str, rows: int = 0) -> tuple[Array, ...]:
     """New arrays of what was found."""
     m = search.asks.count
-    bytes = m * 8 * sum(3 if q in "SD" else 1 for q in quantities)
+    bytes = m * 8 * sum(3 if q in "SD" else 1 for q in quantities if q != "R")
     if search.asks.held + bytes > search.asks.limit:
         raise MemoryError("%d pairs do not fit into the memory of this machine" % m)
-    arrays = _empty(quantities, m, search.dtype)
+    arrays = _empty(quantities, m, search.dtype, rows)
     at = {q: array.__array_interface__["data"][0] for q, array in zip(quantities, arrays)}
     search.lib.nearfield_search_copy(search.address, at.get("i"), at.get("j"), at.get("S"),
                                      at.get("d"), at.get("D"))
+    if "R" in at:
+        search.lib.nearfield_search_rows(search.address, at["R"])
     for k, q in enumerate(quantities):
         if k < quantities.rindex(q):    # asked for again: the last one was filled
             arrays[k][...] = arrays[quantities.rindex(q)]
@@ -500,4 +623,5 @@ def _numbers_of(numbers: Any) -> npt.ArrayLike:
     return array
 
 
-__all__ = ["neighbor_list", "primitive_neighbor_list", "neighbour_list", "NeighborList", "Error"]
+__all__ = ["neighbor_list", "ase_neighbor_list", "primitive_neighbor_list", "neighbour_list",
+           "NeighborList", "Error"]

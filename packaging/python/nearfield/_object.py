@@ -11,32 +11,39 @@ from typing import Any
 import numpy as np
 
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
-                      count_of, cut, device_rows, dtype_of, host_array, order_streams, set_field,
-                      set_parallel, size_of, stream_handle, threads_of)
-from ._binding import ARRAYS, Error, declared_desc, library, raise_for
+                      count_of, cut, device_rows, dtype_of, host_array, is_on_gpu, order_streams,
+                      set_field, set_parallel, size_of, stream_handle, threads_of)
+from ._binding import ARRAYS, Error, desc_fields, library, raise_for
 
 
 class Object:
     """An object of a header, on the host or on a GPU."""
 
     _header = ""        # "ugrid"
+    _own_fields: tuple[str, ...] = ()       # keywords besides those of the desc
+    _copied: tuple[str, ...] = ()   # arrays that a copy needs, too
+
+    @property
+    def _file(self) -> str:
+        return self._header.split("_")[0]
     _check_arguments: tuple[Any, ...] = ()
 
     def __init__(self, stream: Any = None, **fields: Any) -> None:
-        self._threads = threads_of(fields.pop("n_threads", None))
-        box = fields.pop("box", None)
+        n_threads, box = fields.pop("n_threads", None), fields.pop("box", None)
+        self._threads = 1 if n_threads is None else threads_of(n_threads)
         if box is not None:
             if np.ndim(box) == 0 or len(box) != 2:
-                raise ValueError("box: expected (min, max), each a number or one per axis, not %r"
-                                 % (box,))
+                raise ValueError("box: expected (lower, upper), each a number or one per axis, not "
+                                 "%r" % (box,))
             fields["min"], fields["max"] = box
-        for name in fields:
-            if not hasattr(declared_desc(self._header), name):
-                raise TypeError("%s has no field %r: see the desc in %s.h" % (
-                    type(self).__name__, name, self._header))
+        known = desc_fields(self._header, self._own_fields)
+        if not fields.keys() <= known:
+            kind = type(self).__name__
+            raise TypeError("%s has no field %r: see help(nearfield.%s), and the desc in %s.h" % (
+                kind, min(fields.keys() - known), kind, self._file))
         self._fields: dict[str, Any] = {name: value for name, value in fields.items()
                                         if value is not None}
-        self._stream_object, self._stream = stream, stream_handle(stream)
+        self._stream_object, self._stream = stream, stream_handle(stream) if stream else 0
         self._lib: Any = None
         self._device = False
         self._struct: Any = None
@@ -44,6 +51,13 @@ class Object:
         self._kept: dict[str, Any] = {}
         self._guesses: dict[str, int] = {}
         self._others: set[int] = set()
+
+    def __repr__(self) -> str:
+        """What it holds, and its keywords."""
+        said = ["n=%d" % self.n, "dim=%d" % getattr(self.desc, "dim", 2), str(self._lib.dtype),
+                "GPU" if self._device else "CPU"] if self._lib else ["nothing was built yet"]
+        said += ["%s=%r" % item for item in self._fields.items() if np.ndim(item[1]) == 0]
+        return "<nearfield.%s: %s>" % (type(self).__name__, ", ".join(said))
 
     @property
     def n(self) -> int:
@@ -77,18 +91,27 @@ class Object:
         vars(host).update(vars(self), _stream=0, _stream_object=None, _kept={}, _guesses={},
                           _others=set(), _grid=None, _tree=None)
         host._settle(self._lib.dtype, False, self._host_memory)
-        host.desc.allocator.alloc, host.desc.allocator.free = self._host_memory.hooks()
+        host.desc.allocator = self._host_memory.allocator
         download = getattr(self._lib, self._header + "_cuda_download")
-        raise_for(self._lib, self._header, download(
+        raise_for(self._lib, self._file, download(
             ctypes.byref(host._struct), ctypes.byref(self._struct), self._stream), self._state)
         return host
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("nearfield.%s is neither pickled nor copied: it holds memory of the C "
-                        "library. Pass on the arrays, and build again%s" % (
-                            type(self).__name__,
-                            " (contacts and history: save and load)"
-                            if self._header == "nlist" else ""))
+        """Copies and pickles have memory of their own."""
+        self._on_host("copy, deepcopy and pickle")
+        facts = {name: value for name, value in vars(self).items()
+                 if name not in _OF_THE_LIBRARY}
+        facts["_kept"] = {name: kept for name, kept in self._kept.items() if name in self._copied}
+        return _restore, (type(self), facts, self._lib.dtype if self._lib else None,
+                          self._content() if self._lib else None)
+
+    def _content(self) -> Any:
+        """From which _take makes the same object."""
+        raise NotImplementedError
+
+    def _take(self, content: Any) -> None:
+        raise NotImplementedError
 
     # -- below: for the classes of this package
 
@@ -98,10 +121,13 @@ class Object:
         self._device = device
         self._struct = getattr(lib, self._header + "_cuda" * device)()
         self._state = self._struct.device if device else self._struct
-        self._host_memory = host_memory or HostMemory()    # GPU: for copies on the host
+        self._host_memory = host_memory or HostMemory(lib)  # GPU: for copies on the host
         self._memory: Any = self._device_memory() if device else self._host_memory
         free = getattr(lib, self._header + "_cuda" * device + "_free")
-        weakref.finalize(self, _release, free, self._struct, self._memory)
+        if device:      # at exit, too, while there is CUDA
+            weakref.finalize(self, _release, free, self._struct, self._memory)
+        else:
+            self._owner = _Owner(free, self._struct, self._memory)
 
     def _device_memory(self) -> DeviceMemory:
         return DeviceMemory(self._lib, self._stream_object)
@@ -109,7 +135,7 @@ class Object:
     def _rows(self, values: Any, width: int) -> tuple[Any, int, int]:
         """(array, its rows, bytes from one to the next) of rows of `width` numbers, with as few
         copies as possible."""
-        device = hasattr(values, "__cuda_array_interface__")
+        device = is_on_gpu(values)
         if not self._lib:
             self._settle(dtype_of(values), device)
         if device != self._device:
@@ -148,11 +174,15 @@ class Object:
         if dim:
             desc.dim = dim
         for name, value in self._fields.items():
-            if name not in ARRAYS:
+            if name in ARRAYS or name in self._own_fields:
+                continue
+            if type(value) is float and type(getattr(desc, name)) is float:
+                setattr(desc, name, value)
+            else:
                 set_field(desc, self._header, name, value)
-        desc.allocator.alloc, desc.allocator.free = self._host_memory.hooks()
+        desc.allocator = self._host_memory.allocator
         if self._device:
-            desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
+            desc.cuda_allocator = self._memory.allocator
         elif self._threads > 1:
             set_parallel(self._lib, desc.parallel, self._threads)
         return desc
@@ -183,7 +213,7 @@ class Object:
         """ugrid_NAME(this object, ...), ugrid_cuda_NAME with the stream behind; a refusal becomes
         an Error."""
         self._built()
-        raise_for(self._lib, self._header, self._try(name, *arguments), self._state)
+        raise_for(self._lib, self._file, self._try(name, *arguments), self._state)
 
     def _built(self) -> None:
         if self._lib is None:
@@ -208,7 +238,7 @@ class Object:
             places = (address_of(offsets), address_of(ids), capacity)
             result = self._try(name, *(arguments + places + told))
             if needed.value <= capacity:    # else it did not fit, and that is all
-                raise_for(self._lib, self._header, result, self._state)
+                raise_for(self._lib, self._file, result, self._state)
             total = int(offsets[-1]) if self._device else needed.value
             if total <= capacity:
                 self.check()
@@ -225,6 +255,65 @@ class Object:
     def _on_host(self, what: str) -> None:
         if self._lib and self._device:
             raise Error("%s works on the CPU only: to_host() first" % what)
+
+
+class Saved(Object):
+    """What can be saved as bytes."""
+
+    def save(self) -> bytes:
+        """Bytes from which `load` makes the same object, for checkpoints: for the same version,
+        precision and byte order. They are checked by `load`."""
+        self._on_host("save")
+        needed = ctypes.c_int64()
+        self._try("save", None, 0, ctypes.byref(needed))
+        data = np.empty(needed.value, np.uint8)
+        self._call("save", address_of(data), len(data), ctypes.byref(needed))
+        return data.tobytes()
+
+    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Any:
+        """The way back, into an object that was made with the same keywords. dim, dtype: those of
+        the one saved, where this one was not built yet. Returns this object."""
+        if self._lib is None:
+            self._settle(np.dtype(dtype), False)
+        desc = self._new_desc(self.desc.dim or dim)
+        self._call("load", ctypes.byref(desc), data, len(data))
+        return self
+
+    def _content(self) -> Any:
+        return self.save() if self._state.n else None, self.desc.dim
+
+    def _take(self, content: Any) -> None:
+        if content[0] is not None:
+            data, dim = content
+            Saved.load(self, data, dim, self._lib.dtype)
+
+
+# What a copy has of its own.
+_OF_THE_LIBRARY = ("_lib", "_struct", "_state", "_memory", "_host_memory", "_owner", "_others",
+                   "_stream_object")
+
+
+def _restore(kind: Any, facts: dict[str, Any], dtype: Any, content: Any) -> Any:
+    """The way back from Object.__reduce_ex__."""
+    made = kind.__new__(kind)
+    vars(made).update(facts, _stream_object=None, _lib=None, _struct=None, _state=None,
+                      _others=set())
+    if dtype is not None:
+        made._settle(dtype, False)
+        made._take(content)
+    return made
+
+
+class _Owner:
+    """Frees the struct when the object is gone: the memory has what free() calls."""
+
+    __slots__ = ("_free", "_struct", "_memory")
+
+    def __init__(self, free: Any, struct: Any, memory: Any) -> None:
+        self._free, self._struct, self._memory = free, struct, memory
+
+    def __del__(self, byref: Any = ctypes.byref) -> None:
+        self._free(byref(self._struct))
 
 
 def _release(free: Any, struct: Any, memory: Any) -> None:

@@ -5,14 +5,20 @@ SPDX-License-Identifier: MIT OR Unlicense
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._arrays import (Array, address_of, count_of, fetch, flat_corners, index_pairs, integer,
-                      pairs_of, refuse_bad_queries, refuse_not_finite, set_field, width_of)
+from ._arrays import (Array, address_of, count_of, cut, fetch, flat_corners, host_array,
+                      index_pairs, integer, is_on_gpu, refuse_bad_queries, refuse_not_finite,
+                      set_field, width_of)
 from ._binding import OPTIONS, Error, declared_desc, raise_for
-from ._object import Object
+from ._object import Object, Saved
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keywords import GridFields, ListFields, NBodyFields, TreeFields
 
 # A contact that began, persists or ended: List.events.
 EVENT = np.dtype([("i", np.int32), ("j", np.int32), ("entry", np.int64)])
@@ -21,7 +27,7 @@ EVENT = np.dtype([("i", np.int32), ("j", np.int32), ("entry", np.int64)])
 # ---- Grid: ugrid.h -------------------------------------------------------------------------------
 
 
-class Grid(Object):
+class Grid(Saved):
     """Particles of about one size, or one search radius (``ugrid.h``).
 
     Parameters
@@ -39,6 +45,15 @@ class Grid(Object):
         Axes along which the box repeats. Distances are to the nearest image.
     unbounded : bool
         No box: cells everywhere, hashed.
+    radii : array_like, (n,), optional
+        CPU: neighbours are nearer than radius + both radii.
+    masks : array_like of uint32, (n,), optional
+        CPU: neighbours share a bit.
+    exclude : array_like of int32, (m, 2), optional
+        CPU: pairs that are none.
+    sets, sees : array_like, (n,) of 0 .. 31 and (32,) of uint32, optional
+        CPU: rows of set s list particles of set t where ``sees[s]`` has bit t. These five filter
+        `neighbors`, `count_neighbors`, `count_pairs` and `pairs`.
     stream : int or stream object, optional
         GPU: the stream to work on.
     n_threads : int
@@ -65,12 +80,16 @@ class Grid(Object):
     """
 
     _header = "ugrid"
+    _own_fields = "radii", "masks", "exclude", "sets", "sees"
 
     def __init__(self, points: Any = None, cell: float | None = None, *, box: Any = None,
-                 periodic: Any = None, unbounded: bool | None = None, stream: Any = None,
-                 **fields: Any) -> None:
+                 periodic: Any = None, unbounded: bool | None = None, radii: Any = None,
+                 masks: Any = None, exclude: Any = None, sets: Any = None, sees: Any = None,
+                 stream: Any = None, n_threads: int | None = None,
+                 **fields: Unpack[GridFields]) -> None:
         super().__init__(stream, cell=cell, box=box, periodic=periodic, unbounded=unbounded,
-                         **fields)
+                         radii=radii, masks=masks, exclude=exclude, sets=sets, sees=sees,
+                         n_threads=n_threads, **fields)
         if points is not None:
             self.build(points)
 
@@ -97,7 +116,38 @@ class Grid(Object):
             raise_for(self._lib, "ugrid", fit, self._state)
         self._kept["pos"] = pos         # some methods read it again
         self._call("build", ctypes.byref(desc), address_of(pos), stride, n)
+        self._set_filter()
         return self
+
+    def _set_filter(self) -> None:
+        """The keywords on pairs, now that n is known."""
+        names = self._fields.keys() & set(self._own_fields)
+        if not names:
+            return
+        self._on_host(", ".join(sorted(names)))
+        keep = self._state.filter
+        self._set_array(keep, "radii", self.n)
+        self._set_array(keep, "masks", self.n)
+        self._set_array(keep, "sets", self.n)
+        if "radii" in names:
+            keep.largest = self._kept["radii"].max(initial=0)
+        if "exclude" in names:
+            start, partner = self._kept["exclude"] = excluded_rows(self._fields["exclude"], self.n)
+            keep.exclude_start, keep.exclude = address_of(start), address_of(partner)
+        if "sets" in names and self._kept["sets"].max(initial=0) > 31:
+            raise ValueError("sets: expected numbers 0 .. 31")
+        keep.sees[:] = (host_array("sees", self._fields["sees"], np.uint32).tolist()
+                        if "sees" in names else [2**32 - 1] * 32)
+
+    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Grid:
+        """See `List.load`."""
+        super().load(data, dim, dtype)
+        self._set_filter()
+        return self
+
+    def _take(self, content: Any) -> None:
+        super()._take(content)
+        self._set_filter()
 
     def to_host(self) -> Grid:
         """GPU: a copy of this grid on the CPU, with the positions as they are now."""
@@ -110,7 +160,7 @@ class Grid(Object):
         host._state.pos, host._state.stride = address_of(pos), stride
         return host
 
-    def neighbors(self, radius: float, half: bool = False) -> tuple[Any, Any]:
+    def neighbors(self, radius: float, half: bool = False) -> tuple[Array, Array]:
         """All neighbours of all particles.
 
         Parameters
@@ -128,7 +178,7 @@ class Grid(Object):
         """
         return self._list("neighbors", self.n, radius, int(half))
 
-    def count_neighbors(self, radius: float, half: bool = False) -> Any:
+    def count_neighbors(self, radius: float, half: bool = False) -> Array:
         """How many neighbours each particle has: ndarray of int32, (n,)."""
         counts = self._empty(self.n, np.int32)
         self._call("count_neighbors", radius, int(half), address_of(counts))
@@ -143,9 +193,19 @@ class Grid(Object):
     def pairs(self, radius: float) -> Array:
         """The pairs themselves, int32 (m, 2), each once, the lower id first; in no order."""
         self._on_host("pairs")
-        return pairs_of(*self.neighbors(radius, half=True))
+        self._built()
+        room, needed = self._guesses.get("pairs", 8 * self.n), ctypes.c_int64()
+        while True:
+            pairs = np.empty((room, 2), np.int32)
+            result = self._lib.nearfield_pairs(ctypes.byref(self._struct), radius,
+                                               address_of(pairs), room, ctypes.byref(needed))
+            if needed.value <= room:
+                raise_for(self._lib, "ugrid", result, self._state)
+                self._guesses["pairs"] = needed.value + needed.value // 16
+                return cut(pairs, needed.value)
+            room = needed.value
 
-    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+    def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """Particles within radius of any points: as `neighbors`, for points not in the grid.
 
         Parameters
@@ -164,7 +224,7 @@ class Grid(Object):
         return self._list("neighbors_at", m, address_of(at), stride, m, radius)
 
     @property
-    def order(self) -> Any:
+    def order(self) -> Array:
         """View, int32 (n,): the particles in the grid's own order, in which near ones are near in
         memory (methods sort and count)."""
         return self._look(self._state.order, self.n, np.int32)
@@ -178,8 +238,10 @@ _PLACE = {"cell", "min", "max", "periodic", "unbounded", "buckets", "method", "p
 def _set_crowd(desc: Any, pos: Array) -> None:
     """Cells for nearly all points, where a box around all of them has a thousand times the volume:
     by the middle of a sample, without 2 % on either side of each axis."""
+    if len(pos) < 256:
+        return
     sample = pos[::max(len(pos) // 1024, 1)].astype(float)
-    if len(sample) < 256 or not np.isfinite(sample).all():
+    if not np.isfinite(sample).all():
         return
     with np.errstate(all="ignore"):
         low, high = np.quantile(sample, [0.02, 0.98], axis=0)
@@ -193,7 +255,11 @@ def _set_crowd(desc: Any, pos: Array) -> None:
 # ---- Tree: lbvh.h --------------------------------------------------------------------------------
 
 
-class Tree(Object):
+# Numbers of an element, in two and in three dimensions.
+_WIDTHS = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4), "triangles": (6, 9)}
+
+
+class Tree(Saved):
     """Elements of any sizes (``lbvh.h``).
 
     Parameters
@@ -223,23 +289,27 @@ class Tree(Object):
     """
 
     _header = "lbvh"
+    _copied = "data", "indices"
+    _wide: _Wide | None = None
 
     def __init__(self, elements: Any = None, kind: str = "boxes", *, indices: Any = None,
-                 masks: Any = None, stream: Any = None, **fields: Any) -> None:
-        super().__init__(stream, kind=kind, indices=indices, masks=masks, **fields)
+                 masks: Any = None, stream: Any = None, n_threads: int | None = None,
+                 **fields: Unpack[TreeFields]) -> None:
+        super().__init__(stream, kind=kind, indices=indices, masks=masks, n_threads=n_threads,
+                         **fields)
         if elements is not None:
             self.build(elements)
 
     def _elements(self, elements: Any) -> tuple[Any, int, int, int]:
         """(array, rows, stride, dim) of elements, as their kind has them."""
-        kind, indexed = self._fields["kind"], self._fields.get("indices") is not None
-        if kind not in OPTIONS["lbvh.kind"].split():
-            raise ValueError("kind must be one of %s" % OPTIONS["lbvh.kind"])
-        if np.ndim(elements) == 3 and not hasattr(elements, "__cuda_array_interface__"):
-            corners = 0 if indexed else {"boxes": 2, "triangles": 3}.get(kind, 0)
+        kind = self._fields["kind"]
+        if kind not in _WIDTHS:
+            raise ValueError("kind must be one of %s" % " ".join(_WIDTHS))
+        widths, corners = _WIDTHS[kind], {"boxes": 2, "triangles": 3}.get(kind, 0)
+        if self._fields.get("indices") is not None:
+            widths, corners = (2, 3), 0
+        if not is_on_gpu(elements) and np.ndim(elements) == 3:
             elements = flat_corners(np.asarray(elements), corners)
-        widths = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4),
-                  "triangles": (2, 3) if indexed else (6, 9)}[kind]
         width = width_of(elements, widths, kind)
         return self._rows(elements, width) + (2 + widths.index(width),)
 
@@ -251,7 +321,7 @@ class Tree(Object):
             desc.vertices, n = n, len(self._fields["indices"])
             self._set_array(desc, "indices", n, 3)
         self._set_array(desc, "masks", n)
-        self._kept["data"] = data, stride
+        self._kept["data"], self._wide = (data, stride), None
         self._call("build", ctypes.byref(desc), address_of(data), stride, n)
         return self
 
@@ -262,8 +332,94 @@ class Tree(Object):
         if (self.desc.vertices if self.desc.indices else self.n) != n or self.desc.dim != dim:
             raise ValueError("refit needs as many elements as the build had")
         self._call("refit", address_of(data), stride)
-        self._kept["data"] = data, stride
+        self._kept["data"], self._wide = (data, stride), None
         return self
+
+    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Tree:
+        """See `List.load`. A loaded tree is one of boxes; its elements are not in the bytes, so it
+        has no rays and no closest points (a pickled tree has)."""
+        super().load(data, dim, dtype)
+        self._fields.update(kind="boxes", indices=None, masks=None)
+        self._kept, self._wide = {}, None
+        return self
+
+    def _content(self) -> Any:
+        desc = self.desc
+        return super()._content(), (desc.kind, desc.radius, desc.vertices)
+
+    def _take(self, content: Any) -> None:
+        saved, (kind, radius, vertices) = content
+        super()._take(saved)
+        desc, self._wide = self.desc, None
+        desc.kind, desc.radius, desc.vertices = kind, radius, vertices
+        if "indices" in self._kept:
+            desc.indices = address_of(self._kept["indices"])
+
+    def closest(self, points: Any, reach: float = np.inf) -> tuple[Array, Array, Array]:
+        """The point of the mesh that is closest to each point. Trees of triangles, 3D, on the CPU.
+
+        Parameters
+        ----------
+        points : array_like, (m, 3)
+        reach : float
+            Triangles further away are not found.
+
+        Returns
+        -------
+        ids : ndarray of int32, (m,)
+            The triangle; -1: none is within reach.
+        closest : ndarray, (m, 3)
+            0 where there is none.
+        distances : ndarray, (m,)
+            Infinity where there is none.
+        """
+        wide = self._mesh("closest")
+        at, m, stride = self._rows(points, 3)
+        refuse_not_finite("points", at)
+        real = self._lib.dtype
+        found = np.empty(m, np.dtype([("point", real, 3), ("distance2", real), ("id", np.int32),
+                                      ("feature", np.int32)], align=True))
+        raise_for(self._lib, "lbvh", self._lib.lbvh_closest_points(
+            ctypes.byref(wide._struct), address_of(at), stride, m, reach, address_of(found)),
+            self._state)
+        far = np.where(found["id"] < 0, real.type(np.inf), np.sqrt(found["distance2"]))
+        return found["id"].copy(), found["point"].copy(), far
+
+    def hits(self, origins: Any, directions: Any, t_max: float = np.inf) -> Array:
+        """Whether each ray meets any triangle, bool (m,): for shadows and lines of sight, faster
+        than `rays`. Parameters as there."""
+        wide = self._mesh("hits")
+        rays, m = self._ray_rows(origins, directions, t_max)
+        ask = self._lib.lbvh_rays(data=address_of(rays), n=m, t_max=t_max)
+        if t_max == 0:
+            ends = np.zeros(m, self._lib.dtype)     # a t_max of 0 is infinity to the header
+            ask.t_ends = address_of(ends)
+        hit = np.empty(m, np.uint8)
+        raise_for(self._lib, "lbvh", self._lib.lbvh_any_hits(
+            ctypes.byref(wide._struct), ctypes.byref(ask), None, None, address_of(hit)),
+            self._state)
+        return hit.astype(bool)
+
+    def _ray_rows(self, origins: Any, directions: Any, t_max: float) -> tuple[Array, int]:
+        """(m, 6): origins and directions side by side."""
+        from_, m, _ = self._rows(origins, 3)
+        along, m2, _ = self._rows(directions, 3)
+        if m != m2:
+            raise ValueError("%d origins, but %d directions" % (m, m2))
+        refuse_not_finite("origins", from_)
+        refuse_not_finite("directions", along)
+        if not t_max >= 0:
+            raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
+        return np.hstack([from_, along]), m
+
+    def _mesh(self, what: str) -> _Wide:
+        """The wide tree over the triangles; kept until the next build."""
+        self._on_host(what)
+        if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
+            raise Error("%s needs a tree of triangles in 3D" % what)
+        if self._wide is None:
+            self._wide = _Wide(self, *self._kept["data"])
+        return self._wide
 
     def count_pairs(self) -> int:
         """How many pairs of boxes overlap, each counted once."""
@@ -271,7 +427,7 @@ class Tree(Object):
         self._call("count_pairs", address_of(pairs))
         return int(pairs[0])
 
-    def pairs(self) -> Any:
+    def pairs(self) -> Array:
         """The pairs of elements whose boxes overlap: ndarray of int32, (m, 2)."""
         m = self.count_pairs()
         self.check()
@@ -280,7 +436,7 @@ class Tree(Object):
         return pairs
 
     def overlaps(self, queries: Any = None, kind: str = "boxes", radius: float = 0,
-                 half: bool = False) -> tuple[Any, Any]:
+                 half: bool = False) -> tuple[Array, Array]:
         """For each query the elements whose boxes it overlaps.
 
         Parameters
@@ -312,11 +468,11 @@ class Tree(Object):
                 return self._empty(0, np.int64), self._empty(0, np.int32)
         return self._list("overlaps", rows, ctypes.byref(ask))
 
-    def query(self, points: Any, radius: float) -> tuple[Any, Any]:
+    def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """(offsets, ids): the elements whose boxes are within radius of each point."""
         return self.overlaps(points, "points", radius)
 
-    def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Any, Any]:
+    def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Array, Array]:
         """The k elements nearest to each point, nearest first.
 
         Parameters
@@ -363,14 +519,8 @@ class Tree(Object):
         self._on_host("rays")
         if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
             raise Error("rays needs a tree of triangles in 3D")
-        from_, m, _ = self._rows(np.ascontiguousarray(origins, self._lib.dtype), 3)
-        along, m2, _ = self._rows(np.ascontiguousarray(directions, self._lib.dtype), 3)
-        if m != m2:
-            raise ValueError("%d origins, but %d directions" % (m, m2))
-        refuse_not_finite("origins", from_)
-        refuse_not_finite("directions", along)
-        if not t_max >= 0:
-            raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
+        both, m = self._ray_rows(origins, directions, t_max)
+        from_, along = np.ascontiguousarray(both[:, :3]), np.ascontiguousarray(both[:, 3:])
         ids, t = np.empty(m, np.int32), np.empty(m, self._lib.dtype)
         data, stride = self._kept["data"]
         stride = stride or data.shape[1] * data.itemsize
@@ -380,10 +530,23 @@ class Tree(Object):
         return ids, t
 
 
+class _Wide(Object):
+    """A wide tree with copied elements (``more/lbvh_wide.h``), of a tree that was built."""
+
+    _header = "lbvh_wide"
+
+    def __init__(self, tree: Tree, data: Any, stride: int) -> None:
+        super().__init__(n_threads=tree._threads, copy=1)
+        self._settle(tree._lib.dtype, False)
+        raise_for(self._lib, "lbvh", self._lib.lbvh_wide_build(
+            ctypes.byref(self._struct), ctypes.byref(self._new_desc(0)),
+            ctypes.byref(tree._struct), address_of(data), stride), self._state)
+
+
 # ---- List: nlist.h -------------------------------------------------------------------------------
 
 
-class List(Object):
+class List(Saved):
     """Contacts that last: each keeps bytes of its own from one build to the next, for as long as
     the two are near (``nlist.h``, layout NLIST_COMPACT).
 
@@ -436,9 +599,10 @@ class List(Object):
                  history: Any = None, exclude: Any = None, *, radii: Any = None,
                  masks: Any = None, skin: float | None = None, half: bool | None = None,
                  events: bool | None = None, box: Any = None, periodic: Any = None,
-                 stream: Any = None, **fields: Any) -> None:
+                 stream: Any = None, n_threads: int | None = None,
+                 **fields: Unpack[ListFields]) -> None:
         super().__init__(stream, radius=radius, radii=radii, masks=masks, skin=skin, half=half,
-                         events=events, box=box, periodic=periodic, **fields)
+                         events=events, box=box, periodic=periodic, n_threads=n_threads, **fields)
         self._grid: Grid | None = None
         self._tree: Tree | None = None
         self._search = ""
@@ -530,12 +694,7 @@ class List(Object):
         if self._excluded is None:
             return
         self._on_host("exclude")
-        pairs = self._excluded[np.argsort(self._excluded[:, 0], kind="stable")]
-        if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
-            raise ValueError("exclude names a particle that is not in 0 .. %d" % (n - 1))
-        counts = np.bincount(pairs[:, 0], minlength=n)
-        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._kept["exclude"] = start, np.ascontiguousarray(pairs[:, 1])
+        self._kept["exclude"] = excluded_rows(self._excluded, n)
         desc.exclude_start, desc.exclude = (address_of(a) for a in self._kept["exclude"])
 
     @property
@@ -543,7 +702,7 @@ class List(Object):
         self.check()    # on a GPU: fetches total, current and the counts of events
         return self._state.rows[self._state.current]
 
-    def rows(self) -> tuple[Any, Any]:
+    def rows(self) -> tuple[Array, Array]:
         """Views (offsets (n + 1,), ids (m,)): particle i has the entries
         ``ids[offsets[i]:offsets[i + 1]]``."""
         rows = self._generation
@@ -551,7 +710,7 @@ class List(Object):
                 self._look(rows.partner, self._state.total, np.int32))
 
     @property
-    def history(self) -> Any:
+    def history(self) -> Array:
         """View (m,) of the dtype of `history`, yours to write: what each entry keeps. All 0 when a
         contact begins."""
         if self._record is None:
@@ -588,7 +747,7 @@ class List(Object):
                    stride, address_of(shifts))
         return shifts[:, :self.desc.dim]
 
-    def events(self, kind: str) -> Any:
+    def events(self, kind: str) -> Array:
         """View (m,) of `EVENT`: the contacts that have "begun", "persisted" or "ended" with the
         last build (events=True): i, j and the entry, for "ended" that of the list before."""
         which = ("begun", "persisted", "ended").index(kind)
@@ -662,23 +821,16 @@ class List(Object):
         self._call("remap", address_of(names), self.n if n is None else count_of(n))
         return self
 
-    def save(self) -> bytes:
-        """Bytes from which `load` makes the same list: for checkpoints."""
-        self._on_host("save")
-        needed = ctypes.c_int64()
-        self._try("save", None, 0, ctypes.byref(needed))
-        data = np.empty(needed.value, np.uint8)
-        self._call("save", address_of(data), len(data), ctypes.byref(needed))
-        return data.tobytes()
 
-    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> List:
-        """The way back, into a list that was made with the same fields. dim, dtype: those of the
-        list, where this one was not built yet. Returns this list."""
-        if self._lib is None:
-            self._settle(np.dtype(dtype), False)
-        desc = self._new_desc(self.desc.dim or dim)
-        self._call("load", ctypes.byref(desc), data, len(data))
-        return self
+def excluded_rows(pairs: Any, n: int) -> tuple[Array, Array]:
+    """(start (n + 1,), partners): each pair in the row of its first id."""
+    pairs = index_pairs(pairs)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
+        raise ValueError("exclude names a particle that is not in 0 .. %d" % (n - 1))
+    counts = np.bincount(pairs[:, 0], minlength=n)
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return start, np.ascontiguousarray(pairs[:, 1])
 
 
 # ---- NBody: nbody.h ------------------------------------------------------------------------------
@@ -715,15 +867,28 @@ class NBody(Object):
     """
 
     _header = "nbody"
+    _copied = "pos", "mass", "acc"
     _check_arguments = (None,)
 
     def __init__(self, *, law: str | None = None, method: str | None = None,
                  order: int | None = None, gravity: float | None = None,
-                 softening: float | None = None, stream: Any = None, **fields: Any) -> None:
+                 softening: float | None = None, stream: Any = None, n_threads: int | None = None,
+                 **fields: Unpack[NBodyFields]) -> None:
         super().__init__(stream, law=law, method=method, order=order, gravity=gravity,
-                         softening=softening, **fields)
+                         softening=softening, n_threads=n_threads, **fields)
         for name, value in self._fields.items():    # refused here, not by the first call
             set_field(declared_desc("nbody")(), "nbody", name, value)
+
+    def _content(self) -> Any:
+        return None
+
+    def _take(self, content: Any) -> None:
+        """The tree of the last bodies."""
+        if "pos" in self._kept:
+            acc = self._kept.get("acc")
+            self.build(self._kept["pos"], self._kept["mass"])
+            if acc is not None:
+                self._kept["acc"] = acc
 
     def _bodies(self, pos: Any, mass: Any) -> tuple[Any, int, int, Any]:
         pos, n, stride = self._rows(pos, 2)
@@ -739,7 +904,7 @@ class NBody(Object):
                    address_of(mass), n)
         return self
 
-    def fields(self, pos: Any, mass: Any = None) -> tuple[Any, Any]:
+    def fields(self, pos: Any, mass: Any = None) -> tuple[Array, Array]:
         """Accelerations and potentials at the bodies.
 
         Parameters
@@ -760,7 +925,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc, potential
 
-    def accelerations(self, pos: Any, mass: Any = None) -> Any:
+    def accelerations(self, pos: Any, mass: Any = None) -> Array:
         """acc (n, 2): half the work of `fields`."""
         pos, n, stride, mass = self._bodies(pos, mass)
         acc = self._empty((n, 2), self._lib.dtype)
@@ -769,7 +934,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc
 
-    def fields_at(self, points: Any) -> tuple[Any, Any]:
+    def fields_at(self, points: Any) -> tuple[Array, Array]:
         """(acc (m, 2), potential (m,)) at any points (m, 2), of the bodies of the last build."""
         self._built()
         at, m, stride = self._rows(points, 2)

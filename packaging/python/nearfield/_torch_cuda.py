@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ._arrays import DeviceMemory, address_of, size_of
-from ._binding import Error, library, result_text
+from ._binding import Error, library, python_names, result_text
 from ._boxes_cuda import DeviceBoxes
 from ._objects import Tree
 
@@ -43,14 +43,13 @@ class _Memory(DeviceMemory):
         self._device = device
         self.bound: Optional[int] = None        # bytes of a block
 
-    def _new(self, size: int) -> tuple[int, Any]:
+    def _new(self, size: int) -> _Block:
         if self.bound is not None and size > self.bound:
             raise MemoryError("a block is larger than it may be")
         try:
-            block = _Block(size, self._device)
+            return _Block(size, self._device)
         except RuntimeError as error:       # torch.OutOfMemoryError is one
             raise MemoryError(str(error)) from None
-        return block.address, block
 
     @staticmethod
     def _part(block: Any, offset: int, shape: Any, dtype: Any) -> Any:
@@ -180,8 +179,8 @@ def _room(x: Tensor, m: int, flow: Optional[bool]) -> Pairs:
 
 def _raise(lib: Any, result: int, bad: int = -1) -> None:
     if result:
-        where = " [bad_id = %d]" % bad if bad >= 0 else ""
-        raise Error("nlist.h: " + result_text(lib, "nlist", result) + where)
+        where = " [row = %d]" % bad if bad >= 0 else ""
+        raise Error("nlist.h: " + python_names(result_text(lib, "nlist", result)) + where)
 
 
 def _among_few(x: Tensor, starts: Optional[Tensor], systems: int, cutoff: float, half: bool,
@@ -352,7 +351,7 @@ def _runs(starts: Tensor, few: int) -> Iterator[tuple[int, int, bool]]:
 def _refuse_not_finite(name: str, x: Tensor) -> None:
     bad = ~x.isfinite().all(1)
     if bool(bad.any()):
-        raise Error("%s: a point is NaN or infinite [bad_id = %d]" % (name, int(bad.nonzero()[0])))
+        raise Error("%s: a point is NaN or infinite [row = %d]" % (name, int(bad.nonzero()[0])))
 
 
 def _placed(values: Tensor, device: torch.device) -> Tensor:

@@ -53,7 +53,12 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     -1.0
     """
 
-    implemented_properties = ["energy", "energies", "free_energy", "forces", "stress"]
+    sigma: float
+    epsilon: float
+    rc: float
+    skin: float
+    searches: int
+    implemented_properties: list[str] = ["energy", "energies", "free_energy", "forces", "stress"]
 
     def __init__(self, sigma: float = 1.0, epsilon: float = 1.0, rc: float | None = None,
                  skin: float | None = None, **keywords: Any) -> None:

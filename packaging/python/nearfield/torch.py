@@ -11,6 +11,7 @@ SPDX-License-Identifier: MIT OR Unlicense
     knn_graph       edges to the k nearest
     release         frees what searches on GPUs keep
 
+Arrays of NumPy, and lists, are taken as tensors; results are tensors.
 CPU tensors are searched by the headers' serial code. Tensors on a GPU are searched by their CUDA
 part, on the current stream, where libnearfield_cuda.so is installed.
 """
@@ -72,7 +73,7 @@ def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], st
     boxes = _boxes(cell.expand(systems, 3, 3), pbc.expand(systems, 3), x.dtype)
     first = np.ascontiguousarray(starts.numpy(), np.int32)
     x, n, stride = _neighbors.atom_rows(x, x.dtype)
-    search = _neighbors._take(x.dtype.type)
+    search = _neighbors.take(x.dtype.type)
     try:
         asks = search.asks
         asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, systems
@@ -96,7 +97,7 @@ def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], st
             _neighbors.run(search, x)
             found = _neighbors._answer(search, quantities)
     finally:
-        _neighbors._give(search)
+        _neighbors.give(search)
     return tuple(torch.from_numpy(a) for a in found)
 
 
@@ -183,6 +184,11 @@ def release() -> None:
 
 
 # ---- systems -------------------------------------------------------------------------------------
+
+
+def _tensor(values: Any) -> Any:
+    """Arrays and lists become tensors; on the CPU they share their memory."""
+    return values if values is None or isinstance(values, Tensor) else torch.as_tensor(values)
 
 
 def _systems(positions: Tensor, cell: Optional[Tensor],
@@ -342,6 +348,7 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     """
     if cutoff is None:
         raise TypeError("neighbor_list: cutoff is missing")
+    positions, cell, batch = _tensor(positions), _tensor(cell), _tensor(batch)
     cells, flags = _systems(positions, cell, pbc)
     # indices have no gradient: what differentiates in any way (torch.func, too) sees D alone
     i, j, shift = _pairs(positions.detach(), None if cells is None else cells.detach(), flags,
@@ -411,6 +418,7 @@ class FixedNeighborList:
             raise ValueError("dtype: expected float32 or float64, not %s" % dtype)
         self._n, self._capacity, self._cutoff = n, capacity, float(cutoff)
         self._options = (half, sorted)
+        cell, batch = _tensor(cell), _tensor(batch)
         none = torch.full((n, 3), torch.nan, dtype=dtype, device=device)
         cell = None if cell is None else cell.to(none)
         batch = None if batch is None else batch.to(none.device)
@@ -442,6 +450,7 @@ class FixedNeighborList:
         count : Tensor of int64, ()
             How many pairs there are. Above `capacity` pairs are missing: `check` raises an Error.
         """
+        positions, cell = _tensor(positions), _tensor(cell)
         if positions.shape != (self._n, 3) or positions.dtype != self._dtype:
             raise ValueError("positions: expected %s of shape (%d, 3), not %s of shape %s" % (
                 self._dtype, self._n, positions.dtype, tuple(positions.shape)))
@@ -612,6 +621,7 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
     tensor([[1, 0],
             [0, 1]])
     """
+    x, cell, batch = _tensor(x), _tensor(cell), _tensor(batch)
     if cell is not None and x.shape[-1] != 3:
         raise ValueError("x: in a cell points have 3 numbers")
     points = _three(x)
@@ -702,6 +712,7 @@ def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
     tensor([[0, 0],
             [0, 1]])
     """
+    x, y, batch_x, batch_y = (_tensor(values) for values in (x, y, batch_x, batch_y))
     if x.dtype != y.dtype or x.shape[1:] != y.shape[1:]:
         raise ValueError("x and y must have the same type and the same numbers per point")
     most = -1 if max_num_neighbors is None else max(max_num_neighbors, 0)
@@ -738,6 +749,7 @@ def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = Fa
     """
     if cosine:
         raise Error("knn_graph: cosine=True is not there; normalise x")
+    x, cell, batch = _tensor(x), _tensor(cell), _tensor(batch)
     points = _three(x)
     cells, flags = _systems(points, cell, pbc)
     row, col = _knn_graph(points, cells, flags, batch, k, loop)
