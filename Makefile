@@ -34,7 +34,7 @@ endif
 GPU := $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
 
 # Every program is rebuilt when any header changes.
-SOURCES := $(wildcard *.h more/*.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h \
+SOURCES := $(wildcard *.h more/*.h more/*.hpp cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h \
     tests/bench/*.h examples/*/*.h)
 
 # The program of an example has the name of its folder.
@@ -76,8 +76,8 @@ deps-demo deps-pick deps-test deps-figures: deps-%:
 # Groups of tests, those first that take longest. tests/README.md says what each is for.
 QUICK_GROUPS := quick-emu quick-unit quick-readme quick-headers test-style test-run-all
 ALL_GROUPS := test-emu test-unit test-vendor test-examples test-flags test-fuzz consumers \
-    test-python test-readme test-cuda test-packages test-portability test-compilers test-figures \
-    test-run-all
+    test-cpp test-python test-readme test-cuda test-packages test-portability test-compilers \
+    test-figures test-run-all
 
 # Two groups at a time, also after a failure, and one sum at the end.
 test: deps-test

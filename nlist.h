@@ -327,8 +327,8 @@
 #endif
 #endif
 
-/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file they
-   do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
+/* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file
+   they do not (-Weverything, -Wold-style-cast, -Wuseless-cast). */
 #if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wold-style-cast"

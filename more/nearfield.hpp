@@ -75,6 +75,27 @@
 #include "../nbody.h"
 #endif
 
+#ifdef UGRID_H
+#if 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH != 200
+#error "more/nearfield.hpp 0.2.0 and ugrid.h are of different versions: copy both from one release"
+#endif
+#endif
+#ifdef LBVH_H
+#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#error "more/nearfield.hpp 0.2.0 and lbvh.h are of different versions: copy both from one release"
+#endif
+#endif
+#ifdef NLIST_H
+#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#error "more/nearfield.hpp 0.2.0 and nlist.h are of different versions: copy both from one release"
+#endif
+#endif
+#ifdef NBODY_H
+#if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
+#error "more/nearfield.hpp 0.2.0 and nbody.h are of different versions: copy both from one release"
+#endif
+#endif
+
 #if (defined(UGRID_H) && UGRID_I_REAL_KIND != 1) || (defined(LBVH_H) && LBVH_I_REAL_KIND != 1) || \
     (defined(NLIST_H) && NLIST_I_REAL_KIND != 1) || (defined(NBODY_H) && NBODY_I_REAL_KIND != 1)
 #error "nearfield.hpp: leave UGRID_REAL and its like float, and define NEARFIELD_DOUBLE for doubles"
@@ -101,8 +122,20 @@
 
 #ifdef __cpp_exceptions
 #define NEARFIELD_I_THROWS = nullptr
+#define NEARFIELD_I_OR(value) = value /* of arguments before it */
 #else
 #define NEARFIELD_I_THROWS
+#define NEARFIELD_I_OR(value)
+#endif
+
+/* The step of a walk: inlined with the C function that it calls, as in a loop of C. (clang turns
+   the loop round first, and then sees two calls, which it leaves calls.) */
+#if defined(__clang__)
+#define NEARFIELD_I_STEP __attribute__((always_inline, flatten)) inline
+#elif defined(__GNUC__)
+#define NEARFIELD_I_STEP __attribute__((always_inline)) inline
+#else
+#define NEARFIELD_I_STEP inline
 #endif
 
 namespace nearfield {
@@ -334,40 +367,56 @@ private:
 };
 
 /* ----------------------------------------------------------------------------------------------
-   >>ranges: a C walk as a range. It can be walked once, from begin(); `Walk` has step() and value()
+   >>ranges: a C walk as a range, for range-for. It is walked once. The comparison with end() takes
+   the next element, so it comes before *. `Walk` has step() and value().
    ---------------------------------------------------------------------------------------------- */
 struct at_end {};
+
+/* Where the walk of an iterator is: in it, so that compilers keep it in registers; or, for walks
+   that the caller changes as they go (`changes`), in the range. */
+template <class Walk> Walk &walk_of(Walk &walk) noexcept { return walk; }
+template <class Walk> Walk &walk_of(Walk *walk) noexcept { return *walk; }
 
 template <class Walk> class range {
 public:
     class iterator {
-    public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = typename Walk::value_type;
-        using difference_type = std::ptrdiff_t;
-        using pointer = const value_type *;
-        using reference = value_type;
+        using held = std::conditional_t<Walk::changes, Walk *, Walk>;
 
-        explicit iterator(Walk *walk) : walk_(walk), more_(walk->step()) {}
-        value_type operator*() const { return walk_->value(); }
+    public:
+        using value_type = typename Walk::value_type;
+
+        explicit iterator(Walk &walk) : walk_(from(walk)) {}
+        value_type operator*() const { return walk_of<Walk>(walk_).value(); }
         iterator &operator++()
         {
-            more_ = walk_->step();
+            tested_ = false;
             return *this;
         }
-        void operator++(int) { ++*this; }
-        friend bool operator==(const iterator &a, at_end) noexcept { return !a.more_; }
-        friend bool operator!=(const iterator &a, at_end) noexcept { return a.more_; }
+        friend bool operator==(const iterator &a, at_end) { return !a.more(); }
+        friend bool operator!=(const iterator &a, at_end) { return a.more(); }
 
     private:
-        Walk *walk_;
-        bool more_;
+        /* The only place that calls step: compilers inline what is called once. */
+        bool more() const
+        {
+            if (!tested_) more_ = walk_of<Walk>(walk_).step();
+            tested_ = true;
+            return more_;
+        }
+        static held from(Walk &walk)
+        {
+            if constexpr (Walk::changes) return &walk;
+            else return std::move(walk);
+        }
+        mutable held walk_;
+        mutable bool more_ = false, tested_ = false;
     };
 
-    template <class... From> explicit range(From &&...from) : walk_(std::forward<From>(from)...) {}
-    iterator begin() { return iterator(&walk_); }
+    explicit range(Walk walk) : walk_(std::move(walk)) {}
+    iterator begin() { return iterator(walk_); }
     at_end end() const noexcept { return {}; }
-    /* The walk itself, for what C lets you set: range.walk().c.filter */
+    /* Before the first turn, and where `changes` is true at any time: what C lets you set, as in
+       range.walk().c.filter. */
     Walk &walk() noexcept { return walk_; }
 
 private:
@@ -473,6 +522,36 @@ private:
     F run_;
     std::int32_t most_;
 };
+
+template <class F> tasks(F, std::int32_t) -> tasks<F>;
+
+/* A law for NBODY_FUNCTION (NBODY_WITH_FUNCTION) from two lambdas: force(d) and potential(d), in
+   doubles. `desc.function = law` keeps a pointer to it: it must outlive the desc, and not throw. */
+template <class Force, class Potential> class law {
+public:
+    law(Force force, Potential potential)
+        : force_(std::move(force)), potential_(std::move(potential)) {}
+    law(const law &) = delete;
+    law &operator=(const law &) = delete;
+    /* nbody_function */
+    template <class Function, class = decltype(Function::force)> operator Function() noexcept
+    {
+        Function function{};
+        function.force = [](double d, void *user) -> double {
+            return static_cast<law *>(user)->force_(d);
+        };
+        function.potential = [](double d, void *user) -> double {
+            return static_cast<law *>(user)->potential_(d);
+        };
+        function.user = this;
+        return function;
+    }
+
+private:
+    Force force_;
+    Potential potential_;
+};
+template <class Force, class Potential> law(Force, Potential) -> law<Force, Potential>;
 
 } /* namespace nearfield */
 
@@ -585,6 +664,8 @@ namespace f64 {
 #endif
 #undef NEARFIELD_I_CLASSES
 #undef NEARFIELD_I_THROWS
+#undef NEARFIELD_I_STEP
+#undef NEARFIELD_I_OR
 
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC diagnostic pop
@@ -624,10 +705,11 @@ struct grid_hit {
 /* The particles within a radius of p: the candidates of ugrid_next, tested. */
 struct grid_within {
     using value_type = grid_hit;
+    static constexpr bool changes = false;
     ugrid_near c;
     ugrid_real p[3], radius2, distance2;
 
-    bool step()
+    NEARFIELD_I_STEP bool step()
     {
         ugrid_real q[3];
         while (ugrid_next(&c)) {
@@ -643,6 +725,7 @@ struct grid_within {
 /* Pairs, from the search over all particles, a piece of some hundred rows at a time. */
 struct grid_pairs {
     using value_type = pair;
+    static constexpr bool changes = false;
     const ugrid *c;
     ugrid_real radius;
     int flags;
@@ -719,7 +802,7 @@ public:
     /* for (auto hit : grid.within(p, radius)): hit.id, hit.place, hit.distance2, in no fixed order.
        A particle at p itself is found, too. With *result not OK nothing is found. */
     range<grid_within> within(point p, ugrid_real radius,
-                              ugrid_result *result NEARFIELD_I_THROWS) const
+                              ugrid_result *result NEARFIELD_I_THROWS) const &
     {
         grid_within walk{};
         ugrid_result code = ugrid_i_check_search(&**this, radius, 0);
@@ -737,7 +820,7 @@ public:
 
     /* The same around the particle at a place, without itself. */
     range<grid_within> around(std::int32_t place, ugrid_real radius,
-                              ugrid_result *result NEARFIELD_I_THROWS) const
+                              ugrid_result *result NEARFIELD_I_THROWS) const &
     {
         grid_within walk{};
         ugrid_result code = ugrid_i_check_search(&**this, radius, 0);
@@ -754,21 +837,22 @@ public:
 
     /* for (auto [i, j] : grid.pairs(radius)): each pair once (flags 0: twice), as grid->filter
        says. Memory for the pairs of some hundred particles at a time. */
-    range<grid_pairs> pairs(ugrid_real radius, int flags = UGRID_HALF,
-                            ugrid_result *result NEARFIELD_I_THROWS) const
+    range<grid_pairs> pairs(ugrid_real radius, int flags NEARFIELD_I_OR(UGRID_HALF),
+                            ugrid_result *result NEARFIELD_I_THROWS) const &
     {
         std::int32_t const each = 512;
         ugrid_result const code =
             ugrid_each_row_in(&**this, radius, flags, 0, INT32_MAX, none, nullptr);
         check(code == UGRID_STOPPED ? UGRID_OK : code, result);
         bool const right = code == UGRID_OK || code == UGRID_STOPPED;
-        return range<grid_pairs>(grid_pairs{&**this, radius, flags, 0, right ? size() / each + 1 : 0,
+        return range<grid_pairs>(grid_pairs{&**this, radius, flags, 0,
+                                            right ? size() / each + 1 : 0,
                                             static_cast<std::size_t>(-1), {}});
     }
 
     /* f(i, j) for every pair within radius; true where f stopped it. */
     template <class F>
-    bool each_pair(ugrid_real radius, F &&f, int flags = UGRID_HALF,
+    bool each_pair(ugrid_real radius, F &&f, int flags NEARFIELD_I_OR(UGRID_HALF),
                    ugrid_result *result NEARFIELD_I_THROWS) const
     {
         auto row = [&f](std::int32_t i, const std::int32_t *ids, std::int32_t count) {
@@ -780,7 +864,7 @@ public:
 
     /* f(i, ids) for every row: ids is a view. Long rows come in pieces. */
     template <class F>
-    bool each_row(ugrid_real radius, F &&f, int flags = 0,
+    bool each_row(ugrid_real radius, F &&f, int flags NEARFIELD_I_OR(0),
                   ugrid_result *result NEARFIELD_I_THROWS) const
     {
         auto row = [&f](std::int32_t i, const std::int32_t *ids, std::int32_t count) {
@@ -797,7 +881,7 @@ public:
     }
 
     /* Neighbour lists of all particles. `out` keeps its memory: where the lists fit, one search. */
-    void neighbors(ugrid_real radius, rows &out, int flags = 0,
+    void neighbors(ugrid_real radius, rows &out, int flags NEARFIELD_I_OR(0),
                    ugrid_result *result NEARFIELD_I_THROWS) const
     {
         out.offsets.resize(static_cast<std::size_t>(rows_of(flags)) + 1);
@@ -818,6 +902,11 @@ public:
                                       static_cast<std::int64_t>(out.ids.capacity()), needed);
         });
     }
+
+    /* Not of a temporary: it is gone before the first turn of a range-for. */
+    template <class... Any> void within(Any &&...) const && = delete;
+    template <class... Any> void around(Any &&...) const && = delete;
+    template <class... Any> void pairs(Any &&...) const && = delete;
 
 private:
     static int none(void *, std::int32_t, const std::int32_t *, std::int32_t) { return 1; }
@@ -863,44 +952,57 @@ struct tree_hit { std::int32_t id, place; };
 
 struct tree_overlaps {
     using value_type = tree_hit;
+    static constexpr bool changes = false;
     lbvh_overlap c;
-    bool step() { return lbvh_next(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return lbvh_next(&c) != 0; }
     tree_hit value() const { return {c.id, c.place}; }
 };
 
 /* walk().c.reach2 may be made smaller while it is walked. */
 struct tree_nearby {
     struct value_type { std::int32_t id, place; lbvh_real distance2; };
+    static constexpr bool changes = true;
     lbvh_near c;
-    bool step() { return lbvh_next_near(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return lbvh_next_near(&c) != 0; }
     value_type value() const { return {c.id, c.place, c.distance2}; }
 };
 
 /* walk().c.t_max may be made smaller while it is walked. */
 struct tree_ray {
     struct value_type { std::int32_t id, place; lbvh_real t; };
+    static constexpr bool changes = true;
     lbvh_ray c;
-    bool step() { return lbvh_next_ray(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return lbvh_next_ray(&c) != 0; }
     value_type value() const { return {c.id, c.place, c.t}; }
 };
 
-/* Overlapping elements, each pair once: the walks of lbvh_overlap_later, place by place. */
+/* Overlapping elements, each pair once: the walks of lbvh_overlap_later, some at a time. */
 struct tree_pairs {
     using value_type = pair;
-    const lbvh *tree;
-    std::int32_t place, i;
-    lbvh_overlap c;
+    static constexpr bool changes = false;
+    const lbvh *c;
+    std::int32_t place;
+    std::size_t at;
+    buffer<pair> found;
 
     bool step()
     {
-        while (!lbvh_next(&c)) {
-            if (place >= tree->n) return false;
-            i = tree->node[tree->first_leaf + place].link;
-            c = lbvh_overlap_later(tree, place++);
-        }
-        return true;
+        if (++at >= found.size()) search();
+        return at < found.size();
     }
-    pair value() const { return {i, c.id}; }
+    pair value() const { return found[at]; }
+
+private:
+    void search()
+    {
+        found.clear();
+        at = 0;
+        while (place < c->n && found.size() < 256) {
+            std::int32_t const i = c->node[c->first_leaf + place].link;
+            lbvh_overlap o = lbvh_overlap_later(c, place++);
+            while (lbvh_next(&o)) *found.append(1) = {i, o.id};
+        }
+    }
 };
 
 /* lbvh.h has what the functions do, under the same names. */
@@ -909,6 +1011,7 @@ public:
     using real_type = lbvh_real;
     using desc_type = lbvh_desc;
     using result_type = lbvh_result;
+    using queries_type = lbvh_queries;
     using records = basic_records<lbvh_real>;
     using point = basic_point<lbvh_real>;
 
@@ -949,30 +1052,27 @@ public:
     int dim() const noexcept { return (*this)->desc.dim == 2 ? 2 : 3; }
 
     /* Walks: for (auto hit : tree.overlaps(box)). A tree that was not built has no hits. */
-    range<tree_overlaps> overlaps(point box) const
+    range<tree_overlaps> overlaps(point box) const &
     {
         return range<tree_overlaps>(tree_overlaps{lbvh_overlap_box(&**this, box.data())});
     }
-    range<tree_overlaps> overlaps_sphere(point p, lbvh_real radius) const
+    range<tree_overlaps> overlaps_sphere(point p, lbvh_real radius) const &
     {
         return range<tree_overlaps>(tree_overlaps{lbvh_overlap_sphere(&**this, p.data(), radius)});
     }
-    range<tree_nearby> nearby(point p, lbvh_real reach) const
+    range<tree_nearby> nearby(point p, lbvh_real reach) const &
     {
         return range<tree_nearby>(tree_nearby{lbvh_near_point(&**this, p.data(), reach)});
     }
-    range<tree_ray> ray(point origin, point direction, lbvh_real t_max) const
+    range<tree_ray> ray(point origin, point direction, lbvh_real t_max) const &
     {
         return range<tree_ray>(
             tree_ray{lbvh_ray_cast(&**this, origin.data(), direction.data(), t_max)});
     }
-    /* for (auto [i, j] : tree.pairs()): each pair once. each_pair is faster where there are many. */
-    range<tree_pairs> pairs() const
+    /* for (auto [i, j] : tree.pairs()): each pair once. each_pair is faster for many. */
+    range<tree_pairs> pairs() const &
     {
-        lbvh_real const zero[6] = {};
-        lbvh_overlap none = lbvh_overlap_box(&**this, zero);
-        none.at = -1;
-        return range<tree_pairs>(tree_pairs{&**this, 0, -1, none});
+        return range<tree_pairs>(tree_pairs{&**this, 0, static_cast<std::size_t>(-1), {}});
     }
 
     /* f(i, j) for every pair; true where f stopped it. */
@@ -1045,6 +1145,13 @@ public:
         return found;
     }
 
+    /* Not of a temporary: it is gone before the first turn of a range-for. */
+    template <class... Any> void overlaps(Any &&...) const && = delete;
+    template <class... Any> void overlaps_sphere(Any &&...) const && = delete;
+    template <class... Any> void nearby(Any &&...) const && = delete;
+    template <class... Any> void ray(Any &&...) const && = delete;
+    template <class... Any> void pairs(Any &&...) const && = delete;
+
 private:
     static int numbers(const lbvh_desc &desc) noexcept
     {
@@ -1079,15 +1186,17 @@ struct world_pair {
 
 struct world_pairs {
     using value_type = world_pair;
+    static constexpr bool changes = false;
     lbvh_pair_walk c;
-    bool step() { return lbvh_next_pair(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return lbvh_next_pair(&c) != 0; }
     world_pair value() const { return {c.a, c.b, c.user_a, c.user_b, c.data}; }
 };
 
 struct world_overlaps {
     struct value_type { std::int32_t index; std::uint64_t user; };
+    static constexpr bool changes = false;
     lbvh_world_overlap c;
-    bool step() { return lbvh_next_object(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return lbvh_next_object(&c) != 0; }
     value_type value() const { return {c.index, c.user}; }
 };
 
@@ -1107,8 +1216,9 @@ public:
     {
         check(lbvh_world_begin(&**this, &desc), result);
     }
-    lbvh_id insert(point box, std::uint64_t user, lbvh_state state = LBVH_MOVING,
-                   const lbvh_filter &filter = {}, lbvh_result *result NEARFIELD_I_THROWS)
+    lbvh_id insert(point box, std::uint64_t user, lbvh_state state NEARFIELD_I_OR(LBVH_MOVING),
+                   const lbvh_filter &filter NEARFIELD_I_OR({}),
+                   lbvh_result *result NEARFIELD_I_THROWS)
     {
         lbvh_id id = 0;
         check(lbvh_world_insert(&**this, box.data(), &filter, state, user, &id), result);
@@ -1129,18 +1239,24 @@ public:
 
     /* Pairs that touch, of which one object moves at least; indices of those that the last update
        began and ended. */
-    range<world_pairs> pairs(lbvh_fit fit = LBVH_TIGHT) const
+    range<world_pairs> pairs(lbvh_fit fit = LBVH_TIGHT) const &
     {
         return range<world_pairs>(world_pairs{lbvh_world_pairs(&**this, fit)});
     }
-    view<const pair> begun() const { return listed((*this)->begun, (*this)->begun_count); }
-    view<const pair> ended() const { return listed((*this)->ended, (*this)->ended_count); }
+    view<const pair> begun() const & { return listed((*this)->begun, (*this)->begun_count); }
+    view<const pair> ended() const & { return listed((*this)->ended, (*this)->ended_count); }
 
-    range<world_overlaps> overlaps(point box) const
+    range<world_overlaps> overlaps(point box) const &
     {
         return range<world_overlaps>(
             world_overlaps{lbvh_world_overlap_box(&**this, box.data())});
     }
+
+    /* Not of a temporary: it is gone before the first turn of a range-for. */
+    template <class... Any> void pairs(Any &&...) const && = delete;
+    template <class... Any> void overlaps(Any &&...) const && = delete;
+    template <class... Any> void begun(Any &&...) const && = delete;
+    template <class... Any> void ended(Any &&...) const && = delete;
 
 private:
     static view<const pair> listed(const std::int32_t *pairs, std::int32_t count)
@@ -1176,30 +1292,13 @@ struct contact {
     }
 };
 
-/* Rows i to last. */
-struct list_contacts {
-    using value_type = contact;
-    const nlist *list;
-    std::int32_t i, last;
-    nlist_each c;
-
-    bool step()
-    {
-        while (!nlist_next(&c)) {
-            if (i >= last) return false;
-            c = nlist_of(list, ++i);
-        }
-        return true;
-    }
-    contact value() const { return {i, c.id, c.entry, c.history}; }
-};
-
 /* Row i. */
 struct list_row {
     using value_type = contact;
+    static constexpr bool changes = false;
     std::int32_t i;
     nlist_each c;
-    bool step() { return nlist_next(&c) != 0; }
+    NEARFIELD_I_STEP bool step() { return nlist_next(&c) != 0; }
     contact value() const { return {i, c.id, c.entry, c.history}; }
 };
 
@@ -1209,6 +1308,7 @@ public:
     using real_type = nlist_real;
     using desc_type = nlist_desc;
     using result_type = nlist_result;
+    using sums_type = nlist_sums;
     using records = basic_records<nlist_real>;
 
     list() noexcept = default;
@@ -1255,20 +1355,22 @@ public:
     std::int64_t total() const noexcept { return (*this)->total; }
 
     /* for (auto c : list.of(i)): c.id, c.entry, c.history<T>(). */
-    range<list_row> of(std::int32_t i) const
+    range<list_row> of(std::int32_t i) const &
     {
         return range<list_row>(list_row{i, nlist_of(&**this, i)});
     }
-    /* All entries, row by row: c.i, c.id, ... */
-    range<list_contacts> contacts() const
+    /* f(c) for all entries, row by row: c.i, c.id, ... */
+    template <class F> void each_contact(F &&f) const
     {
-        return range<list_contacts>(
-            list_contacts{&**this, -1, size() - 1, nlist_of(&**this, -1)});
+        for (std::int32_t i = 0; i < size(); i++) {
+            nlist_each e = nlist_of(&**this, i);
+            while (nlist_next(&e)) f(contact{i, e.id, e.entry, e.history});
+        }
     }
     /* desc.events: contacts that began, persist, ended with the last build. */
-    view<const nlist_event> begun() const { return events(NLIST_BEGUN); }
-    view<const nlist_event> persisted() const { return events(NLIST_PERSISTED); }
-    view<const nlist_event> ended() const { return events(NLIST_ENDED); }
+    view<const nlist_event> begun() const & { return events(NLIST_BEGUN); }
+    view<const nlist_event> persisted() const & { return events(NLIST_PERSISTED); }
+    view<const nlist_event> ended() const & { return events(NLIST_ENDED); }
 
     /* sums[values i ..] += what f adds to own (half lists: and to other), for every entry:
        f(i, j, history, own, other). It returns nothing, or 0 where the two do not touch. */
@@ -1285,6 +1387,12 @@ public:
         call.rethrow();
         tell(code, result);
     }
+
+    /* Not of a temporary: it is gone before the first turn of a range-for. */
+    template <class... Any> void of(Any &&...) const && = delete;
+    template <class... Any> void begun(Any &&...) const && = delete;
+    template <class... Any> void persisted(Any &&...) const && = delete;
+    template <class... Any> void ended(Any &&...) const && = delete;
 
 private:
     template <class F>
@@ -1324,33 +1432,6 @@ inline void check(nbody_result code, nbody_result *result NEARFIELD_I_THROWS,
    >>bodies
    ---------------------------------------------------------------------------------------------- */
 
-/* A law of yours for NBODY_FUNCTION (NBODY_WITH_FUNCTION): force(d) and potential(d), doubles.
-   `desc.function = law` holds a pointer to it: it must outlive the desc, stay where it is, and not
-   throw. */
-template <class Force, class Potential> class law {
-public:
-    law(Force force, Potential potential)
-        : force_(std::move(force)), potential_(std::move(potential)) {}
-    law(const law &) = delete;
-    law &operator=(const law &) = delete;
-    operator nbody_function() noexcept
-    {
-        nbody_function function{};
-        function.force = [](double d, void *user) -> double {
-            return static_cast<law *>(user)->force_(d);
-        };
-        function.potential = [](double d, void *user) -> double {
-            return static_cast<law *>(user)->potential_(d);
-        };
-        function.user = this;
-        return function;
-    }
-
-private:
-    Force force_;
-    Potential potential_;
-};
-
 /* nbody.h has what the functions do, under the same names. */
 class bodies : public owner<nbody, nbody_free> {
 public:
@@ -1371,7 +1452,8 @@ public:
     }
     /* acc: 2 numbers a body, or empty; potential: one, or empty. */
     void fields(const nbody_desc &desc, const records &pos, masses mass, view<nbody_real> acc,
-                view<nbody_real> potential = {}, nbody_result *result NEARFIELD_I_THROWS)
+                view<nbody_real> potential NEARFIELD_I_OR({}),
+                nbody_result *result NEARFIELD_I_THROWS)
     {
         std::int32_t n = count(pos, mass, desc.mass_stride);
         std::size_t const least = static_cast<std::size_t>(n < 0 ? 0 : n);

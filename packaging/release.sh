@@ -54,7 +54,7 @@ write_versions() {
     local header part file number=0 today; today=$(date -u +%F)
     # what parts and kernels compare: 10000 X + 100 Y + Z
     number=$(echo "$version" | awk -F. '{ print 10000 * $1 + 100 * $2 + $3 }')
-    for file in $headers more/*.h cuda/*.cu; do
+    for file in $headers more/*.h more/*.hpp cuda/*.cu; do
         [ -f "$file" ] || continue
         sed -i "1s/ - v[0-9.]* - / - v$version - /
             s/^\(#[elif]* 10000 \* [A-Z]*_VERSION_MAJOR + .* != \)[0-9]*/\1$number/

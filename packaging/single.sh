@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes each header with all its parts as one file, for those who want one: OUT/NAME.h, and
 # OUT/cuda with the kernels. Which parts are compiled, the macros say, as ever: LBVH_WITH_WORLD and
-# so on.
+# so on. more/nearfield.hpp, for C++, goes with them.
 #
 #   packaging/single.sh [OUT [TREE [NAME...]]]      build/single, this tree, all headers
 #
@@ -59,3 +59,7 @@ for header; do
         [ ! -f "$kernels" ] || cp "$kernels" "$out/cuda/"
     done
 done
+if [ -f "$tree/more/nearfield.hpp" ]; then
+    mkdir -p "$out/more"
+    cp "$tree/more/nearfield.hpp" "$out/more/"
+fi

@@ -45,6 +45,15 @@ for header in ugrid lbvh nlist nbody; do
             "$(within "$file" "^#error \"${file//\//\\/} $number and $header.h ")"
     done
 done
+file=more/nearfield.hpp
+place "$file, first line" "$(within $file "^\/\* ${file//\//\\/} - v$number -")"
+for header in ugrid lbvh nlist nbody; do
+    macro=$(echo $header | tr a-z A-Z)_VERSION
+    place "$file, its check of $header.h" \
+        "$(grep "^#if 10000 \* $macro" $file | checked /dev/stdin)"
+    place "$file, its words on $header.h" \
+        "$(within $file "^#error \"${file//\//\\/} $number and $header.h ")"
+done
 place CMakeLists.txt "$(within CMakeLists.txt "^project(nearfield VERSION $number ")"
 place CITATION.cff "$(within CITATION.cff "^version: $number")"
 place clib.json "$(within clib.json "^ *\"version\": \"$number\"")"

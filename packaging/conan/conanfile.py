@@ -29,6 +29,7 @@ class Nearfield(ConanFile):
             for files in (f"{header}.h", f"more/{header}_*.h", f"cuda/{header}.cu",
                           f"cuda/{header}_*.cu"):
                 copy(self, files, top, os.path.join(self.export_sources_folder, "include"))
+        copy(self, "more/nearfield.hpp", top, os.path.join(self.export_sources_folder, "include"))
         copy(self, "LICENSE", top, os.path.join(self.export_sources_folder, "licenses"))
 
     def package(self):

@@ -33,6 +33,16 @@ QUICK_ROWS := $(QUICK_ROWS)|clang c99.*two users and an|clang\+\+ c\+\+20: impl)
 quick-headers: deps-test
 	@NVCC= $(Q)/vendor/run.sh --only '$(QUICK_ROWS)'
 
+# more/nearfield.hpp: C++17 over the headers.
+.PHONY: test-cpp bench-cpp
+test-cpp:
+	@$(call checked,tests/cpp/run.sh)
+bench-cpp: build/bench/bench_nearfield
+	@$<
+build/bench/bench_nearfield: tests/cpp/bench_nearfield.cpp $(SOURCES)
+	@mkdir -p build/bench
+	$(CXX) -std=c++17 -O3 $(WARN) -I. $< -o $@
+
 # Header and parts in one file each: build/single.
 .PHONY: single
 single:
