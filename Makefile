@@ -53,6 +53,7 @@ help:
 	@echo 'make figures      measure what the sources plotted, and draw it into build/figures'
 	@echo '                  (DATA=folder: measured elsewhere; RESULTS=folder: draw into it)'
 	@echo 'make web          scenes, and how it works, for a browser: build/web (emscripten)'
+	@echo 'make site         docs, API reference and gallery as a site: build/site/html'
 	@echo 'make engine       the broad phase of Chipmunk2D, beside its own: build/chipmunk_scenes'
 	@echo 'make mpi          spheres on several ranks: build/mpi_slabs, build/mpi_slabs_gpu'
 	@echo 'make shared       build/libnearfield.so for Python (make shared-cuda: its GPU half)'

@@ -151,6 +151,20 @@ $(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBR
 wheel:
 	python3 -m pip wheel . --no-deps --wheel-dir build/wheels
 
+# ---- the site -----------------------------------------------------------------------------------
+
+# Docs, API reference, gallery, both pages for a browser (where emcc is): build/site/html. MkDocs
+# Material comes from PyPI, into build/.
+SITE_NEEDS ?= mkdocs-material>=9.5,<10
+.PHONY: site
+site: $(if $(shell command -v $(EMCC)),build/web/nearfield.html build/web/how.html)
+	@[ -x build/site-venv/bin/mkdocs ] || { python3 -m venv build/site-venv && \
+	    build/site-venv/bin/pip install -q --disable-pip-version-check '$(SITE_NEEDS)'; }
+	python3 packaging/site/site.py . build/site build/web
+	cd build/site && NO_MKDOCS_2_WARNING=1 ../site-venv/bin/mkdocs build -q
+	python3 packaging/site/site.py --check build/site/html
+	@echo "open build/site/html/index.html"
+
 # ---- for Fortran ------------------------------------------------------------------------------
 
 # The module is written from the headers, so that it is never out of date.

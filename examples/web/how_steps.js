@@ -118,7 +118,9 @@ function show() {
     byId('text').innerHTML = stage.text(arrays, k);
     const code = stage.code(arrays, k).map(name => codeOf(name, stage.mark(arrays, k))).join('');
     showCode(code);
-    byId('hint').textContent = topic.hint;
+    // with a finger: no keys
+    byId('hint').textContent = matchMedia('(pointer: coarse)').matches
+        ? topic.hint.replace('Click', 'Tap').replace(/ Keys:.*/, '') : topic.hint;
     clearTimeout(later);    // browsers allow no more than a few of these a second
     later = setTimeout(() => history.replaceState(null, '', `#${topic.name}/${at + 1}`), 300);
     draw();

@@ -203,8 +203,9 @@ def constant(headers, name):
     return name + "_VALUE" if name.lower() in used else name
 
 
-HEAD = """! nearfield.f90 - nearfield %d.%d.%d for Fortran. Written by packaging/fortran/module.py
-! from the headers; not to be edited. What a function does, its results and its cost: its comment in C.
+HEAD = """\
+! nearfield.f90 - nearfield %d.%d.%d for Fortran. Written by packaging/fortran/module.py from the
+! headers; not to be edited. What a function does, its results and its cost: its comment in C.
 ! SPDX-License-Identifier: MIT OR Unlicense
 !
 ! Numbers of particles and places begin at 0, as in C. Positions: real :: x(dim, n), stride

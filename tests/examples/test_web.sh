@@ -393,6 +393,10 @@ async function screens() {
                name + ': the hint speaks of what is there');
         await shot('screen_' + width);
     }
+    await click('full');
+    await holds('full screen', 'document.fullscreenElement === byId("stage")');
+    await click('leave');
+    await holds('no full screen', 'document.fullscreenElement === null');
     await call('Emulation.clearDeviceMetricsOverride');
     await call('Emulation.setTouchEmulationEnabled', { enabled: false });
 }

@@ -32,13 +32,14 @@ sizes() {
 {
     sizes && sizes -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double
 } >"$work/c.txt" 2>"$work/log"
-$gfortran -I$out -J"$work" $out/sizes.f90 $out/nearfield.o -o "$work/sizes_f" 2>>"$work/log" &&
-    "$work/sizes_f" >"$work/f.txt"
+$gfortran -I$out -J"$work" $out/sizes.f90 $out/nearfield.o -o "$work/sizes_f" \
+    2>>"$work/log" && "$work/sizes_f" >"$work/f.txt"
 [ "$(wc -l <"$work/c.txt")" -gt 300 ] && cmp -s "$work/c.txt" "$work/f.txt"
 report $? "types and constants" "$(tail -n 3 "$work/log"; diff "$work/c.txt" "$work/f.txt" | head)"
 
 $gfortran -std=f2018 -Wall -O1 -I$out tests/fortran/check.f90 $out/nearfield.o -o "$work/check" \
-    -Lbuild -lnearfield -Wl,-rpath,"$PWD/build" >"$work/log" 2>&1 && "$work/check" >"$work/check.txt"
+    -Lbuild -lnearfield -Wl,-rpath,"$PWD/build" >"$work/log" 2>&1 &&
+    "$work/check" >"$work/check.txt"
 report $? "check.f90 runs" "$(head -n 5 "$work/log")"
 [ "$(grep -c '^ok' "$work/check.txt")" = 4 ] && ! grep -q '^FAILED' "$work/check.txt"
 report $? "calls agree with brute force" "$(cat "$work/check.txt")"

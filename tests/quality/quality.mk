@@ -79,7 +79,8 @@ portability: deps-test
 
 # Debian package, vcpkg port, Conan recipe, clib.json; one version everywhere.
 test-packages: deps-test
-	@$(call checked,$(Q)/packages/run.sh)
+	@failed=0; ($(call checked,$(Q)/packages/run.sh)) || failed=1; \
+	MAKE='$(MAKE)' tests/site/run.sh || failed=1; exit $$failed
 
 # A small project of a user: copied file, add_subdirectory, installed, pkg-config.
 consumers: deps-test
