@@ -25,7 +25,7 @@
 #             box (4 minutes); when named
 #   slices    004, tables 6.4, 6.5, 6.9 and 6.11, figure 6.10, section 6.3.6 with tablets: 1M that
 #             have settled in a box, 10M in copies of that; 1M and 10M in a drum that has turned, as
-#             copies of a slice (4 minutes); when named
+#             copies of a slice (6 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five

@@ -789,7 +789,8 @@ forms_page 004-forms-shuffled 'Tablets in a drum, not sorted, 10M (004, table 6.
     'one-kernel 0 1130 2222;pairs 248 428 714'
 
 orders_note='Ours: examples/tablets in a drum of triangles, without history, from a saved state: a part of the drum
-along its axis has turned, and copies of it lie side by side, every second one its mirror image
+along its axis has turned, between planes, and copies of it lie side by side, every second one its
+mirror image
 (tablets --slice, --save, --load, --copies, --tables). "Never" begins in random order. Triangles are
 prepared once, in the tree: tablets are looked at from the drum. Search and forces in one kernel: of
 tablets and tablets.'
