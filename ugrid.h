@@ -917,13 +917,17 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
                                   int64_t size);
 
 /* Walks and points: inline functions, defined with their comments at >>periodic (ugrid_cell_at),
-   >>points and >>walk. A walk returns candidates, some of them further away than the radius. */
+   >>points, >>walk and >>boxes. A walk returns candidates, some of them further away than the
+   radius. */
 struct ugrid_near;
 UGRID_FN struct ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p,
                                              ugrid_real radius);
 UGRID_FN struct ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p);
 UGRID_FN struct ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius);
 UGRID_FN struct ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_overlaps(const ugrid *grid, int32_t place);
+UGRID_FN struct ugrid_near ugrid_near_overlaps_half(const ugrid *grid, int32_t place);
+UGRID_FN int ugrid_overlap(const ugrid *grid, int32_t i, int32_t j);
 UGRID_FN_WALK int ugrid_next(struct ugrid_near *walk);
 UGRID_FN int ugrid_next_range(struct ugrid_near *walk);
 UGRID_FN int ugrid_has_ranges(const ugrid *grid);
@@ -2559,6 +2563,10 @@ static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device
                                                               int32_t place, ugrid_real radius);
 static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device,
                                                              int32_t place, ugrid_real radius);
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps(const ugrid_device *device,
+                                                                 int32_t place);
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps_half(const ugrid_device *device,
+                                                                      int32_t place);
 
 /* Two particles within the radius of each other. */
 struct ugrid_contact {
