@@ -931,13 +931,17 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
                                   int64_t size);
 
 /* Walks and points: inline functions, defined with their comments at >>periodic (ugrid_cell_at),
-   >>points and >>walk. A walk returns candidates, some of them further away than the radius. */
+   >>points, >>walk and >>boxes. A walk returns candidates, some of them further away than the
+   radius. */
 struct ugrid_near;
 UGRID_FN struct ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p,
                                              ugrid_real radius);
 UGRID_FN struct ugrid_near ugrid_near_point(const ugrid *grid, const ugrid_real *p);
 UGRID_FN struct ugrid_near ugrid_near_place(const ugrid *grid, int32_t place, ugrid_real radius);
 UGRID_FN struct ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real radius);
+UGRID_FN struct ugrid_near ugrid_near_overlaps(const ugrid *grid, int32_t place);
+UGRID_FN struct ugrid_near ugrid_near_overlaps_half(const ugrid *grid, int32_t place);
+UGRID_FN int ugrid_overlap(const ugrid *grid, int32_t i, int32_t j);
 UGRID_FN_WALK int ugrid_next(struct ugrid_near *walk);
 UGRID_FN int ugrid_next_range(struct ugrid_near *walk);
 UGRID_FN int ugrid_has_ranges(const ugrid *grid);
@@ -2188,7 +2192,8 @@ UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local,
                (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
     return ugrid_i_is_step(grid, 0, place, p[0], local % wide, x) &&
            ugrid_i_is_step(grid, 1, place, p[1], local / wide % high, y) &&
-           (grid->desc.dim == 2 || ugrid_i_is_step(grid, 2, place, p[2], local / (wide * high), z));
+           (grid->desc.dim == 2 ||
+            ugrid_i_is_step(grid, 2, place, p[2], local / (wide * high), z));
 }
 
 /* ugrid_i_entry_place of a rare walk in cell x, y, z. */
@@ -2207,8 +2212,8 @@ UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>boxes: TIGHT with a box for each particle (desc.half), as in Barbieri section 1: each is entered
-   in the cells that its own AABB touches, and looks for partners in these alone
+   >>boxes: TIGHT with a box for each particle, desc.half (Barbieri section 1): each is entered in
+   the cells that its own AABB touches, and looks for partners in these alone
 
        desc.placement = UGRID_TIGHT;
        desc.size = desc.cell = 2 * largest;             // no AABB is wider: at most 8 entries each
@@ -2440,8 +2445,8 @@ UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
 
 /* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
    the CPU. Borrowed positions are not copied: set grid->pos and grid->stride (and grid->desc.half)
-   to a host copy before a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
-   UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
+   to a host copy before a search that borrows them, and before ugrid_validate and ugrid_verify.
+   Synchronises the stream. UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
                                            struct CUstream_st *stream);
 
@@ -2572,6 +2577,10 @@ static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device
                                                               int32_t place, ugrid_real radius);
 static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device,
                                                              int32_t place, ugrid_real radius);
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps(const ugrid_device *device,
+                                                                 int32_t place);
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps_half(const ugrid_device *device,
+                                                                      int32_t place);
 
 /* Two particles within the radius of each other. */
 struct ugrid_contact {

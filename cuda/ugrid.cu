@@ -94,6 +94,16 @@ static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device 
 {
     return ugrid_near_half(&device->grid, place, radius);
 }
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps(const ugrid_device *device,
+                                                                 int32_t place)
+{
+    return ugrid_near_overlaps(&device->grid, place);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_overlaps_half(const ugrid_device *device,
+                                                                      int32_t place)
+{
+    return ugrid_near_overlaps_half(&device->grid, place);
+}
 
 /* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
    way. */
@@ -2627,7 +2637,7 @@ __global__ void ugrid_i_count_overlaps_kernel(__grid_constant__ const ugrid_devi
     int32_t const place = ugrid_i_thread();
     unsigned long long count = 0;
     if (place < device.grid.n) {
-        ugrid_near walk = ugrid_near_overlaps_half(&device.grid, place);
+        ugrid_near walk = ugrid_near_overlaps_half(&device, place);
         while (ugrid_next(&walk)) count += (unsigned)ugrid_overlap(&device.grid, place, walk.id);
     }
     for (int distance = 16; distance > 0; distance /= 2)

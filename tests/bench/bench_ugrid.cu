@@ -4,7 +4,7 @@
 
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
-       groups: ceilings build count csr insert walks sums; only when named: sweep beyond
+       groups: ceilings build count csr insert walks sums; only when named: boxes sweep beyond
        periods messages scaling largest */
 
 #define UGRID_STATIC
@@ -1161,6 +1161,105 @@ void bench_sums(const std::vector<points> &sets)
     }
 }
 
+/* ---- boxes: a box for each particle (000, section 1) ------------------------------------------ */
+
+/* Counts pairs of boxes that overlap among the candidates of a grid that knows one size alone. */
+__global__ void one_size_kernel(__grid_constant__ const ugrid_device device, const float *half,
+                                float reach, unsigned long long *pairs)
+{
+    int64_t const place = thread_index();
+    if (place >= device.grid.n) return;
+    int32_t const i = ugrid_id(&device.grid, static_cast<int32_t>(place));
+    bool const tight = device.grid.desc.placement == UGRID_TIGHT;
+    ugrid_near walk = tight ? ugrid_near_overlaps_half(&device, i)
+                            : ugrid_near_half(&device, static_cast<int32_t>(place), reach);
+    unsigned long long count = 0;
+    float p[3], q[3];
+    ugrid_point(&device.grid, static_cast<int32_t>(place), p);
+    while (ugrid_next(&walk)) {
+        bool overlap = true;
+        ugrid_point(&device.grid, walk.place, q);
+        for (int a = 0; a < 3; a++) {
+            float const sum = half[3 * static_cast<int64_t>(i) + a] +
+                              half[3 * static_cast<int64_t>(walk.id) + a];
+            overlap = overlap && fabsf(q[a] - p[a]) <= sum;
+        }
+        count += overlap;
+    }
+    if (count > 0) atomicAdd(pairs, count);
+}
+
+/* One way: building, and counting all pairs. sizes: with desc.half. */
+void boxes_row(const points &p, ugrid_method method, ugrid_placement placement,
+               const device_array<float> &half, bool sizes, int64_t expected)
+{
+    gpu_grid grid;
+    device_array<int64_t> pairs(1);
+    ugrid_desc desc = desc_of(p, method);
+    desc.placement = placement;
+    if (sizes) desc.half = half.data;
+    std::string const name = std::string(method == UGRID_LIST ? "LIST" : "COUNT") +
+                             (placement != UGRID_TIGHT ? ", loose"
+                                  : sizes              ? ", a box for each"
+                                                       : ", tight, one size");
+    bench_row_s row = {};
+    row.group = "boxes";
+    row.workload = p.name.c_str();
+    row.n = p.n;
+    std::string const build = name + ": build", search = name + ": pairs";
+    row.method = build.c_str();
+    row.ms = gpu_ms([&] { grid.build(desc, p.pos.data, 0, p.n); });
+    bench_row(&row);
+    row.method = search.c_str();
+    row.ms = gpu_ms([&] {
+        if (sizes) {
+            must(ugrid_cuda_count_overlaps(&grid.gpu, pairs.data, stream));
+        } else {
+            must(cudaMemsetAsync(pairs.data, 0, sizeof(int64_t), stream));
+            launch(p.n, one_size_kernel, grid.gpu.device, half.data, p.radius,
+                   reinterpret_cast<unsigned long long *>(pairs.data));
+        }
+    });
+    bench_row(&row);
+    bench_check_total(pairs.download()[0], expected, search.c_str());
+}
+
+/* Boxes of 0.1 to 1 cell; in "few large" 31 of 32 have 0.1 to 0.2 cells. */
+void bench_boxes()
+{
+    int32_t const n = bench.n ? bench.n : 1000000;
+    for (bool few : {false, true}) {
+        wl_random dice = wl_seed(7);
+        std::vector<float> pos(3 * static_cast<std::size_t>(n)), half(pos.size());
+        points p = {few ? "few large" : "any size", n, wl_radius(n, 8), {1, 1, 1}, 0,
+                    device_array<float>(pos.size())};
+        wl_uniform(n, 5, pos.data());
+        for (std::size_t k = 0; k < half.size(); k++) {
+            bool const large = !few || k / 3 % 32 == 0;
+            half[k] = p.radius / 2 *
+                      (0.1f + (large ? 0.9f : 0.1f) * static_cast<float>(wl_u(&dice)));
+        }
+        p.pos.upload(pos.data());
+        device_array<float> d_half(half.size());
+        d_half.upload(half.data());
+        ugrid serial = {};
+        ugrid_desc desc = desc_of(p, UGRID_LIST);
+        desc.placement = UGRID_TIGHT;
+        desc.half = half.data();
+        int64_t pairs = 0;
+        must(ugrid_build(&serial, &desc, pos.data(), 0, n));
+        must(ugrid_count_overlaps(&serial, &pairs));
+        ugrid_free(&serial);
+        bench_title(("boxes that overlap, " + p.name).c_str(), nullptr);
+        std::printf("%.2f a particle\n", static_cast<double>(pairs) / n);
+        for (ugrid_method method : {UGRID_LIST, UGRID_COUNT}) {
+            boxes_row(p, method, UGRID_LOOSE, d_half, false, pairs);
+            boxes_row(p, method, UGRID_TIGHT, d_half, false, pairs);
+            boxes_row(p, method, UGRID_TIGHT, d_half, true, pairs);
+        }
+    }
+}
+
 /* ---- scaling, largest ------------------------------------------------------------------------ */
 
 } // namespace
@@ -1246,8 +1345,8 @@ void bench_searches(const std::vector<points> &sets)
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_ugrid_cuda",
-                "ceilings,build,count,csr,insert,walks,sums,sweep,beyond,periods,messages,scaling,"
-                "largest");
+                "ceilings,build,count,csr,insert,walks,sums,boxes,sweep,beyond,periods,messages,"
+                "scaling,largest");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("ugrid.h", ugrid_version());
@@ -1267,6 +1366,7 @@ int main(int argc, char **argv)
         if (bench_wants("walks")) bench_walks();
         if (bench_wants("sums")) bench_sums(sets);
     }
+    if (bench_named("boxes")) bench_boxes();
     if (bench_named("sweep")) bench_sweep();
     if (bench_named("beyond")) bench_beyond();
     if (bench_named("periods")) bench_periods();

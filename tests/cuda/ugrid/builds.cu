@@ -51,6 +51,87 @@ static void test_product()
     }
 }
 
+/* ---- a box for each particle (desc.half) ---- */
+
+static int64_t overlaps_there(ugrid_cuda *gpu)
+{
+    Device<int64_t> d_pairs(1);
+    CHECK_RESULT(ugrid_cuda_count_overlaps(gpu, d_pairs.p, stream), UGRID_OK);
+    return d_pairs.get()[0];
+}
+
+/* The grid on the GPU, its copy here, and the serial grid on the GPU: the same pairs. */
+static void check_boxes(ugrid_desc d, const std::vector<real> &pos, std::vector<real> half)
+{
+    Device<real> d_pos(pos), d_half(half);
+    int32_t const n = (int32_t)pos.size() / d.dim;
+    int64_t want = -1, pairs = -1;
+    Grids g;
+    d.half = half.data();
+    CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
+    CHECK_RESULT(ugrid_count_overlaps(&g.serial, &want), UGRID_OK);
+    CHECK(want > 0);
+    CHECK_RESULT(ugrid_cuda_upload(&g.gpu, &g.serial, stream), UGRID_OK);
+    g.gpu.device.grid.pos = d_pos.p;
+    CHECK(!g.gpu.device.grid.desc.half);
+    g.gpu.device.grid.desc.half = d_half.p;
+    CHECK(overlaps_there(&g.gpu) == want);
+    d.half = d_half.p;
+    CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+    CHECK(overlaps_there(&g.gpu) == want);
+    CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+    g.copy.pos = pos.data();
+    g.copy.stride = (size_t)d.dim * sizeof(real);
+    g.copy.desc.half = half.data();
+    CHECK(g.copy.entries == g.serial.entries);
+    CHECK_RESULT(ugrid_validate(&g.copy), UGRID_OK);
+    CHECK_RESULT(ugrid_count_overlaps(&g.copy, &pairs), UGRID_OK);
+    CHECK(pairs == want);
+}
+
+static void test_boxes_of_particles()
+{
+    Device<int64_t> d_pairs(1);
+    ugrid_cuda none = {};
+    CHECK_RESULT(ugrid_cuda_count_overlaps(nullptr, d_pairs.p, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_count_overlaps(&none, nullptr, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_count_overlaps(&none, d_pairs.p, stream), UGRID_NOT_BUILT);
+    for (int dim = 2; dim <= 3; dim++)
+        for (int bounds = 0; bounds < ALL_BOUNDS; bounds += 3)
+            for (int method = UGRID_COUNT; method <= UGRID_LIST; method++) {
+                Case const c = {dim, bounds, (ugrid_method)method, UGRID_SLOTS_BY_COLUMN,
+                    (real)(method % 2 ? 1 : 1.7), UGRID_CELLS, UGRID_ROWS, 0, method % 2};
+                if (!sensible(c)) continue;
+                ugrid_desc d = desc_of(c);
+                d.slots = 200;
+                context = "boxes: " + name_of(c);
+                std::vector<real> const pos = mixed_points(d, 150, bounds);
+                std::vector<real> half(pos.size());
+                for (size_t k = 0; k < half.size(); k++)
+                    half[k] = d.size / 2 * (real)(k * 7919 % 17) / 16;
+                check_boxes(d, pos, half);
+            }
+}
+
+/* Halves that the serial build refuses count as 0, or as the largest. */
+static void test_bad_boxes_of_particles()
+{
+    std::vector<real> const pos = {(real)0.5, (real)0.5, (real)0.6, (real)0.5, (real)0.5,
+                                   (real)0.6},
+        half = {-1, 0, (real)NAN, 0, 0, 9};
+    Device<real> d_pos(pos), d_half(half);
+    ugrid_desc d = {};
+    ugrid_cuda gpu = {};
+    d.dim = 2;
+    d.max[0] = d.max[1] = 1;
+    d.cell = d.size = (real)0.25;
+    d.placement = UGRID_TIGHT;
+    d.half = d_half.p;
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 3, stream), UGRID_OK);
+    CHECK(overlaps_there(&gpu) == 3);
+    ugrid_cuda_free(&gpu);
+}
+
 /* Rows longer than any buffer: 600 particles on one spot, and a grid of a single cell. */
 static void test_crowds()
 {

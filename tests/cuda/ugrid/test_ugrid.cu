@@ -66,6 +66,8 @@ static const Test tests[] = {
     {"few", test_few},
     {"sparse", test_sparse},
     {"product", test_product},
+    {"boxes", test_boxes_of_particles},
+    {"bad boxes", test_bad_boxes_of_particles},
     {"crowds", test_crowds},
     {"small", test_small},
     {"parts", test_parts},

@@ -363,7 +363,8 @@ static void test_cell_sums(void **state)
 
 enum { BOXED = 60 };
 
-/* Points on a lattice, and boxes of 0 .. size, with numbers that no operation rounds; or anywhere. */
+/* Points on a lattice, and boxes of 0 .. size, with numbers that no operation rounds; or
+   anywhere. */
 typedef struct boxed {
     ugrid_desc desc;
     int exact;

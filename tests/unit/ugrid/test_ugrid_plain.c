@@ -35,6 +35,7 @@
 #define ugrid_f64_cell_sums       plain_cell_sums
 #define ugrid_f64_query           plain_query
 #define ugrid_f64_count_pairs     plain_count_pairs
+#define ugrid_f64_count_overlaps  plain_count_overlaps
 #define ugrid_f64_count_neighbors plain_count_neighbors
 #define ugrid_f64_neighbors       plain_neighbors
 #define ugrid_f64_neighbors_at    plain_neighbors_at
@@ -64,6 +65,7 @@
 #define ugrid_cell_sums       plain_cell_sums
 #define ugrid_query           plain_query
 #define ugrid_count_pairs     plain_count_pairs
+#define ugrid_count_overlaps  plain_count_overlaps
 #define ugrid_count_neighbors plain_count_neighbors
 #define ugrid_neighbors       plain_neighbors
 #define ugrid_neighbors_at    plain_neighbors_at
@@ -83,6 +85,7 @@
 #undef ugrid_f64_cell_sums
 #undef ugrid_f64_query
 #undef ugrid_f64_count_pairs
+#undef ugrid_f64_count_overlaps
 #undef ugrid_f64_count_neighbors
 #undef ugrid_f64_neighbors
 #undef ugrid_f64_neighbors_at
@@ -95,6 +98,7 @@
 #undef ugrid_cell_sums
 #undef ugrid_query
 #undef ugrid_count_pairs
+#undef ugrid_count_overlaps
 #undef ugrid_count_neighbors
 #undef ugrid_neighbors
 #undef ugrid_neighbors_at
