@@ -160,7 +160,7 @@ static void check_growth(const Case &c, int n, const Device<real> &d_pos)
    builds. */
 static void test_growth()
 {
-    int const n = share > 20 ? 96 : 600;
+    int const n = share > 20 ? 96 : 240;
     std::vector<real> const pos =
         mixed_points(desc_of({3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS,
         0, 0}), 2 * n, 6);

@@ -786,8 +786,8 @@ cuda_rows() {
         row "nvcc, _CUDA" skip "no cuda/$header.cu"; return
     fi
     [ ! "${FULL:-}" ] || row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
-    # Kernels of a header that has parts: with all of them. (tests/cuda/registers.sh compiles those of
-    # the header alone, but for nbody.h.)
+    # Kernels of a header that has parts: with all of them. (tests/cuda/registers.sh compiles those
+    # of the header alone, but for nbody.h.)
     if [ "$label" = "$header" ] && [ "$parts" ] && [ ! "${FULL:-}" ]; then
         [ "$header" != nbody ] || row "nvcc c++17: _CUDA, one .cu" only_compiles "$n" cuda_impl.cu
         row "nvcc c++17: every macro has the prefix" cuda_macros "$n"; return
