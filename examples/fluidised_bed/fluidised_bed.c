@@ -57,8 +57,8 @@ static void average(bed *b)
     MUST(ugrid, ugrid_cell_sums(&b->coarse, b->averaged, 3, b->cell_sums), "the averages");
     for (i = 0; i < d->n; i++)
         b->cell[i] = ugrid_cell_at(&b->coarse, d->pos + 4 * (size_t)i);
-    gas_fill(&b->gas, b->cell_sums);
-    gas_solve(&b->gas);
+    gas_fill(&b->air, b->cell_sums);
+    gas_solve(&b->air);
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ static void push(bed *b)
     for (i = 0; i < d->n; i++) {
         float *sum = b->sums + DEM_SUMS * (size_t)i;
         dem_planes(d, i, sum);
-        gas_force(&b->gas, b->cell[i], b->volume, d->vel + 4 * (size_t)i, force);
+        gas_force(&b->air, b->cell[i], b->volume, d->vel + 4 * (size_t)i, force);
         sum[0] += (float)force[0];
         sum[1] += (float)force[1];
     }

@@ -66,14 +66,14 @@ typedef struct bed {
     ugrid near, coarse;             /* to find contacts; cells of the gas */
     nlist_desc desc;
     nlist pairs;
-    gas gas;
+    gas air;
     int64_t step, builds;
 } bed;
 
 static double seconds_of(const bed *b) { return (double)b->step * (double)b->grains.dt; }
 
 /* The speed of the gas now, in m/s. */
-static void bed_blow(bed *b, double inflow) { b->gas.inflow = inflow; }
+static void bed_blow(bed *b, double inflow) { b->air.inflow = inflow; }
 
 /* Four walls and the bottom. */
 static void place_walls(bed *b)
@@ -136,8 +136,8 @@ static void set_grids(bed *b)
     b->gas_desc.max[0] = (float)b->size[0];
     b->gas_desc.max[1] = (float)top;
     b->gas_desc.cell = (float)(edge * 0.9999);
-    gas_new(&b->gas, wide, high, edge, b->size[2], diameter);
-    b->cell_sums = (float *)zeros(3 * (size_t)b->gas.cells, sizeof(float));
+    gas_new(&b->air, wide, high, edge, b->size[2], diameter);
+    b->cell_sums = (float *)zeros(3 * (size_t)b->air.cells, sizeof(float));
 }
 
 static bed *bed_new(const bed_options *o)
@@ -179,7 +179,7 @@ static void bed_free(bed *b)
     ugrid_free(&b->near);
     ugrid_free(&b->coarse);
     nlist_free(&b->pairs);
-    gas_free(&b->gas);
+    gas_free(&b->air);
     free(b);
 }
 

@@ -41,20 +41,20 @@ static double bed_speed(const bed *b)
 /* Rows of gas cells that are within the bed, but for its surface. */
 static int32_t bed_rows(const bed *b)
 {
-    int32_t const rows = (int32_t)(0.75 * bed_height(b) / b->gas.edge);
-    return rows < 1 ? 1 : rows > b->gas.high ? b->gas.high : rows;
+    int32_t const rows = (int32_t)(0.75 * bed_height(b) / b->air.edge);
+    return rows < 1 ? 1 : rows > b->air.high ? b->air.high : rows;
 }
 
 /* Of those cells. */
 static bed_gaps measure_gaps(const bed *b)
 {
     double const bubble = 0.7;
-    int32_t const cells = bed_rows(b) * b->gas.wide;
+    int32_t const cells = bed_rows(b) * b->air.wide;
     bed_gaps found = {0, 0};
     int32_t c;
     for (c = 0; c < cells; c++) {
-        found.porosity += b->gas.porosity[c] / cells;
-        found.bubbles += (b->gas.porosity[c] > bubble) / (double)cells;
+        found.porosity += b->air.porosity[c] / cells;
+        found.bubbles += (b->air.porosity[c] > bubble) / (double)cells;
     }
     return found;
 }
@@ -64,7 +64,7 @@ static void print_bed(const bed *b)
     printf("%ld glass beads of %.1f mm in a box of %.1f x %.1f mm; air in %ld x %ld cells of %.2f "
            "mm; steps of %.2e s\n",
            (long)b->grains.n, 1e3 * diameter, 1e3 * b->size[0], 1e3 * b->size[2],
-           (long)b->gas.wide, (long)b->gas.high, 1e3 * b->gas.edge, (double)b->grains.dt);
+           (long)b->air.wide, (long)b->air.high, 1e3 * b->air.edge, (double)b->grains.dt);
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ static void print_bed(const bed *b)
 static void add_sample(const bed *b, bed_state *s)
 {
     bed_gaps const now = measure_gaps(b);
-    s->drop += gas_drop(&b->gas) / bed_weight(b);
+    s->drop += gas_drop(&b->air) / bed_weight(b);
     s->height += bed_height(b);
     s->speed += bed_speed(b);
     s->gaps.porosity += now.porosity;
@@ -186,23 +186,23 @@ typedef struct bed_signal {
 static bed_signal signal_new(const bed *b)
 {
     bed_signal s;
-    int32_t const rows = (int32_t)(diameter * b->options->high / b->gas.edge);
+    int32_t const rows = (int32_t)(diameter * b->options->high / b->air.edge);
     int k;
     s.times = 0;
     for (k = 0; k < ROWS_SEEN; k++) {
         s.row[k] = rows * (1 + k) / 3;
-        s.seen[k] = (double *)zeros((size_t)MOST_TIMES * (size_t)b->gas.wide, sizeof(double));
+        s.seen[k] = (double *)zeros((size_t)MOST_TIMES * (size_t)b->air.wide, sizeof(double));
     }
     return s;
 }
 
 static void signal_add(const bed *b, bed_signal *s)
 {
-    size_t const wide = (size_t)b->gas.wide;
+    size_t const wide = (size_t)b->air.wide;
     int k;
     if (s->times == MOST_TIMES) return;
     for (k = 0; k < ROWS_SEEN; k++)
-        memcpy(s->seen[k] + (size_t)s->times * wide, b->gas.porosity + (size_t)s->row[k] * wide,
+        memcpy(s->seen[k] + (size_t)s->times * wide, b->air.porosity + (size_t)s->row[k] * wide,
                wide * sizeof(double));
     s->times++;
 }
@@ -229,11 +229,11 @@ static double signal_likeness(const bed_signal *s, int32_t wide, int32_t later)
 /* In m/s; 0 where the rows are nowhere alike. Frees the signal. */
 static double signal_rise(const bed *b, bed_signal *s)
 {
-    double const apart = (s->row[ROW_HIGH] - s->row[ROW_LOW]) * b->gas.edge;
+    double const apart = (s->row[ROW_HIGH] - s->row[ROW_LOW]) * b->air.edge;
     double best = 0.1, rise = 0;
     int32_t later;
     for (later = 1; later < s->times / 3 && later * between_times < 0.2; later++) {
-        double const like = signal_likeness(s, b->gas.wide, later);
+        double const like = signal_likeness(s, b->air.wide, later);
         if (like <= best) continue;
         best = like;
         rise = apart / (later * between_times);
@@ -271,14 +271,14 @@ static void run_bubbles(bed *b)
     printf("picture: %s\n"
            "U %.3f m/s, %.2f of Wen and Yu's minimum; the bed is %.1f mm high, %.1f %% of "
            "it bubbles",
-           b->options->out, b->gas.inflow, b->options->speed, 1e3 * s.height,
+           b->options->out, b->air.inflow, b->options->speed, 1e3 * s.height,
            100 * s.gaps.bubbles);
     if (rise > 0) printf(", which rise at %.2f m/s\n", rise);
     else puts("");
     printf("figures: drop %.4f height %.5f speed %.5f porosity %.4f bubbles %.5f rise %.4f steps "
            "%lld lists %lld rounds %.1f\n",
            s.drop, s.height, s.speed, s.gaps.porosity, s.gaps.bubbles, rise, (long long)b->step,
-           (long long)b->builds, (double)b->gas.rounds * GAS_EVERY / (double)b->step);
+           (long long)b->builds, (double)b->air.rounds * GAS_EVERY / (double)b->step);
 }
 
 #endif /* FLUIDISED_BED_RUN_H */

@@ -201,7 +201,7 @@ measure_turn() {
         turned "$1" 1000 2 20
     else
         turned "$1" 1000000 1 2000
-        turned "$1" 10000000 40 200
+        turned "$1" 10000000 80 200
     fi
     add "$1" "$gpu/bench_nlist" --only settled --runs 3
     [ "$size" ] || for heaps in 10000000 100000000; do

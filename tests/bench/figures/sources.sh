@@ -662,9 +662,9 @@ source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 ne
           "after one turn; $maxwell. Search and forces in one kernel: \"old\". GPU memory 2011 MiB," \
           "old 2071."
 all='program == "drum" && group == "turn" && workload == "stages" && n >= 10000000'
-note 'Ours is examples/drum, no history: a slice of a fortieth of the drum that has turned (a softness' \
-     'of 0.5; how far: below), 40 of them side by side, every second one a mirror image (--copies' \
-     '40). The first steps after that are those of "never", in random order.'
+note 'Ours is examples/drum, no history: a slice of an eightieth of the drum that has turned (a' \
+     'softness of 0.5; how far: below), 80 of them side by side, every second one a mirror image' \
+     '(--copies 80). The first steps after that are those of "never", in random order.'
 note 'Neighbours: entries of the list are pairs, each once, whose spheres touch at this moment. A' \
      'sphere has twice as many neighbours. The source gives "the average entries in the collision' \
      'list" as neighbours per particle; its lists have each pair once (chapter 4), and it counts' \
