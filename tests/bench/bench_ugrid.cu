@@ -1161,7 +1161,7 @@ void bench_sums(const std::vector<points> &sets)
     }
 }
 
-/* ---- boxes: a box for each particle (000, section 1) ------------------------------------------ */
+/* ---- boxes: a box for each particle (000, section 1) ----------------------------------------- */
 
 /* Counts pairs of boxes that overlap among the candidates of a grid that knows one size alone. */
 __global__ void one_size_kernel(__grid_constant__ const ugrid_device device, const float *half,

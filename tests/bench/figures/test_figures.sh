@@ -214,7 +214,7 @@ tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
 tables="$tables 004-6.12 004-settled 004-settled-large 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
 serial="$serial scaling-cpu scaling-bytes"
-all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
+all="000-2 000-3 000-3-slowest 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
      003-keys-sorted 003-keys-random 003-keys-skewed 003-filter
