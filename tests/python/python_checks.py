@@ -516,6 +516,11 @@ def check_pickle_and_copy():
     p, triangles = rng().random((50, 3)), rng(2).random((40, 9))
     ray = [[0.5, 0.5, -9]], [[0, 0, 1]]
     contacts = nf.List(p, 0.3, half=True, history="f8", skin=0.1, exclude=[[0, 1]])
+    assert copy.copy(contacts)._grid is None, "a grid is not shared"
+    mesh = nf.Tree(triangles, "triangles")
+    want = mesh.closest(p)
+    for one in again(mesh):
+        np.testing.assert_array_equal(one.closest(p)[1], want[1])
     contacts.history[:] = np.arange(len(contacts.history))
     bodies = nf.NBody()
     bodies.fields(p[:, :2])
@@ -538,6 +543,10 @@ def check_pickle_and_copy():
         wanted = [np.array(part) for part in want]
         assert len(repr(thing)) < 200 and repr(copies[0]).startswith("<nearfield.")
         del want
+        if isinstance(thing, nf.Grid):
+            copies += again(thing)      # of what has answered, too
+            copies[0]._fields["cell"] = 0.5
+            assert thing._fields["cell"] != 0.5, "keywords of its own"
         vars(thing).clear()         # frees its memory
         for one in copies:
             for found, expected in zip(answer(one), wanted):

@@ -285,7 +285,7 @@ self_check() {
     finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'
-    finds pickle_and_copy 's/if name not in _OF_THE_LIBRARY}/}/' $object
+    finds pickle_and_copy 's/ if name not in _OF_THE_LIBRARY}/}/' $object
     finds queries 's/asks.queries = address_of(at)$/asks.queries = address_of(at[::-1].copy())/' \
         $list
     finds neighbor_list_skin 's/return bool(longest <= .*/return bool(longest < 0.5)/' $list

@@ -317,6 +317,8 @@ _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 def dtype_of(values: Any) -> np.dtype[Any]:
     """float32 stays, everything else is double."""
+    if type(values) is np.ndarray:
+        return _FLOAT if values.dtype == _FLOAT else _DOUBLE
     values = of_numpy(values)
     if is_on_gpu(values):
         dtype: np.dtype[Any] = np.dtype(values.__cuda_array_interface__["typestr"])
@@ -378,7 +380,8 @@ def flags_of(name: str, values: Any) -> Array:
 
 def width_of(values: Any, allowed: tuple[int, ...], kind: str = "") -> int:
     """Numbers per row; kind: what the rows are."""
-    shape = values.__cuda_array_interface__["shape"] if is_on_gpu(values) else np.shape(values)
+    shape = (values.shape if type(values) is np.ndarray else np.shape(values)
+             if not is_on_gpu(values) else values.__cuda_array_interface__["shape"])
     if len(shape) == 2 and shape[1] in allowed:
         return int(shape[1])
     if len(shape) == 1 and shape[0] == 0:

@@ -100,8 +100,9 @@ class Object:
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Copies and pickles have memory of their own."""
         self._on_host("copy, deepcopy and pickle")
-        facts = {name: value for name, value in vars(self).items()
-                 if name not in _OF_THE_LIBRARY}
+        facts = {name: None if isinstance(value, Object) else value
+                 for name, value in vars(self).items() if name not in _OF_THE_LIBRARY}
+        facts["_fields"], facts["_guesses"] = dict(self._fields), {}
         facts["_kept"] = {name: kept for name, kept in self._kept.items() if name in self._copied}
         return _restore, (type(self), facts, self._lib.dtype if self._lib else None,
                           self._content() if self._lib else None)
@@ -119,6 +120,7 @@ class Object:
         """The first array decides on precision and place."""
         lib = self._lib = library(dtype, device)
         self._device = device
+        self._prefix = self._header + ("_cuda_" if device else "_")
         self._struct = getattr(lib, self._header + "_cuda" * device)()
         self._state = self._struct.device if device else self._struct
         self._host_memory = host_memory or HostMemory(lib)  # GPU: for copies on the host
@@ -195,13 +197,11 @@ class Object:
             self._kept[name] = self._vector(self._fields[name], count, dtype, name, width)
             setattr(desc, name, address_of(self._kept[name]))
 
-    def _function(self, name: str) -> Any:
-        return getattr(self._lib, self._header + ("_cuda_" if self._device else "_") + name)
-
     def _try(self, name: str, *arguments: Any) -> int:
         queue = (self._stream,) if self._device else ()
+        function = getattr(self._lib, self._prefix + name)
         try:
-            result: int = self._function(name)(ctypes.byref(self._struct), *(arguments + queue))
+            result: int = function(ctypes.byref(self._struct), *arguments, *queue)
         except ctypes.ArgumentError as error:
             raise TypeError("%s: expected a number (%s)" % (name, error)) from None
         # arrays of other streams may be given back there when this call is done, and not before
@@ -212,8 +212,11 @@ class Object:
     def _call(self, name: str, *arguments: Any) -> None:
         """ugrid_NAME(this object, ...), ugrid_cuda_NAME with the stream behind; a refusal becomes
         an Error."""
-        self._built()
-        raise_for(self._lib, self._file, self._try(name, *arguments), self._state)
+        if self._lib is None:
+            self._built()
+        result = self._try(name, *arguments)
+        if result:
+            raise_for(self._lib, self._file, result, self._state)
 
     def _built(self) -> None:
         if self._lib is None:
