@@ -2528,8 +2528,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
    where it does not align the stack for them (its bug 54412). */
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 7)) && \
     (!defined(_WIN32) || defined(__clang__)) && !defined(__TINYC__) && \
-    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES) && \
-    !defined(UGRID_PLAIN)
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(UGRID_PLAIN_LANES) && !defined(UGRID_PLAIN)
 #include <immintrin.h>
 #define UGRID_I_FORMS
 #endif

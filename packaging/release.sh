@@ -114,7 +114,8 @@ write_files() {
     tree=$out/tree/$name
     [ "$("$tree/packaging/versions.sh" "$tree" | cut -d' ' -f1 | sort -u)" = "$version" ] ||
         say "not every place of $tag says $version: packaging/versions.sh"
-    git archive --format=tar --prefix="$name/" "$tag" | gzip -cn >"$out/$name.tar.gz" # as GitHub does
+    # compressed as GitHub does it
+    git archive --format=tar --prefix="$name/" "$tag" | gzip -cn >"$out/$name.tar.gz"
     "$tree/packaging/single.sh" "$out/tree/single/$name-single" "$tree" || say "single files"
     cp "$tree/LICENSE" "$out/tree/single/$name-single/"
     tar c --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct \
