@@ -4017,11 +4017,12 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
 #endif
 
 /* Vectors of 8 floats (AVX2), chosen at run time. LBVH_I_MAYBE_AVX2: a function that calls plain,
-   inlined ones; it is compiled for AVX2 where that exists. Not on Windows, where gcc does not align
-   the stack for such vectors. */
-#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
-    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
-    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES) && !defined(LBVH_PLAIN)
+   inlined ones; it is compiled for AVX2 where that exists. Not with gcc on Windows, where it does
+   not align the stack for such vectors (its bug 54412). */
+#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) &&                           \
+    (!defined(_WIN32) || defined(__clang__)) && !defined(__TINYC__) &&                             \
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) &&                \
+    !defined(LBVH_PLAIN_LANES) && !defined(LBVH_PLAIN)
 #include <immintrin.h>
 #define LBVH_I_AVX2 __attribute__((target("avx2")))
 #define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static

@@ -4849,11 +4849,13 @@ enum { NBODY_I_SETS = 4 };
 #endif
 
 /* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64, unless the whole file is for AVX2. Not on Windows, where gcc does not
-   align the stack, and not where clang needs assembler for a root (before 15, -ffast-math). */
+   gcc and clang on x86-64, unless the whole file is for AVX2. Not with gcc on Windows, where it
+   does not align the stack (its bug 54412), and not where clang needs assembler for a root (before
+   15, -ffast-math). */
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
-    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
-    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
+    (!defined(_WIN32) || defined(__clang__)) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && \
+    !defined(NBODY_PLAIN_LANES)
 #ifdef __clang__
 #define NBODY_I_AVX2 __attribute__((target("avx2")))
 #else /* in C++ gcc would prepare its callers to be unwound */

@@ -1788,8 +1788,10 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
 #include <stdlib.h>
 
 /* Loops over candidates (>>find-lbvh, boxes) are compiled a second time for AVX2, and chosen at run
-   time: with gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
+   time: with gcc and clang on x86-64. Not with gcc on Windows, where it does not align the stack
+   for it (its bug 54412). */
+#if defined(__x86_64__) && defined(__GNUC__) && (!defined(_WIN32) || defined(__clang__)) && \
+    !defined(__TINYC__) && \
     !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
     !defined(NLIST_PLAIN_LANES) && !defined(NLIST_PLAIN)
 #include <immintrin.h>

@@ -2628,12 +2628,12 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #include <float.h>
 #include <stdlib.h>
 
-/* Instructions chosen at run time (>>lanes): with gcc and clang on x86-64. Not on Windows, where
-   gcc does not align the stack for them. */
+/* Instructions chosen at run time (>>lanes): with gcc and clang on x86-64. Not with gcc on Windows,
+   where it does not align the stack for them (its bug 54412). */
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 7)) && \
-    !defined(_WIN32) && !defined(__TINYC__) && !defined(__INTEL_COMPILER) && \
-    !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES) && \
-    !defined(UGRID_PLAIN)
+    (!defined(_WIN32) || defined(__clang__)) && !defined(__TINYC__) && \
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(UGRID_PLAIN_LANES) && !defined(UGRID_PLAIN)
 #include <immintrin.h>
 #define UGRID_I_FORMS
 #endif

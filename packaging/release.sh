@@ -6,9 +6,16 @@
 #
 #   packaging/release.sh X.Y.Z
 #   packaging/release.sh --dry-run X.Y.Z      in a copy, which is shown and thrown away
+#   packaging/release.sh --files X.Y.Z [OUT]  what goes with the tag vX.Y.Z, into build/release:
+#       nearfield-X.Y.Z.tar.gz  the sources         nearfield-X.Y.Z-single.tar.gz  make single
+#       python/                 sdist and a wheel   notes.md    the entry of CHANGELOG.md
+#       vcpkg/nearfield         the port that takes the tag     SHA256SUMS         of all
 #
 # To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line
-# that begins with X.Y.Z. The single files (make single) go with a release: publish build/single.
+# that begins with X.Y.Z.
+#
+# Environment: PYTHON (default python3; none: no sdist and no wheel), REPOSITORY (OWNER/nearfield
+# on GitHub, for the port).
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
 headers="ugrid.h lbvh.h nlist.h nbody.h"
@@ -91,10 +98,62 @@ write_debian_changelog() {
     } >$file.new && mv $file.new $file
 }
 
+# The entry of CHANGELOG.md, without its title.
+notes() {
+    awk -v title="## [$1]" 'index($0, title) == 1 { here = 1; next }
+        here && /^## \[/ { exit }
+        here && (seen || NF) { seen = 1; print }' "$2"
+}
+
+# From here on nothing that is not in the tag is read.
+write_files() {
+    local version=$1 tag=v$1 out=${2:-build/release} name=nearfield-$1 tree sum
+    git rev-parse -q --verify "refs/tags/$tag" >/dev/null || say "there is no tag $tag"
+    rm -rf "$out"; mkdir -p "$out/tree" && out=$(cd "$out" && pwd) || exit 1
+    git archive --format=tar --prefix="$name/" "$tag" | tar x -C "$out/tree" || say "git archive"
+    tree=$out/tree/$name
+    [ "$("$tree/packaging/versions.sh" "$tree" | cut -d' ' -f1 | sort -u)" = "$version" ] ||
+        say "not every place of $tag says $version: packaging/versions.sh"
+    # compressed as GitHub does it
+    git archive --format=tar --prefix="$name/" "$tag" | gzip -cn >"$out/$name.tar.gz"
+    "$tree/packaging/single.sh" "$out/tree/single/$name-single" "$tree" || say "single files"
+    cp "$tree/LICENSE" "$out/tree/single/$name-single/"
+    tar c --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct \
+        "$tag")" -C "$out/tree/single" "$name-single" | gzip -9n >"$out/$name-single.tar.gz"
+    notes "$version" "$tree/CHANGELOG.md" >"$out/notes.md"
+    [ -s "$out/notes.md" ] || say "CHANGELOG.md has no entry [$version]"
+    write_port "$tree" "$out/vcpkg/nearfield" "$out/$name.tar.gz"
+    write_python "$tree" "$out/python" || say "sdist or wheel: $out/python/log"
+    rm -rf "$out/tree" "$out/python/log"
+    ( cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort |
+        xargs -d '\n' sha256sum >SHA256SUMS ) || say "sha256sum"
+    cat "$out/SHA256SUMS"
+}
+
+# The port of packaging/vcpkg, with the archive of the tag in place of the checkout.
+write_port() {
+    local hash
+    hash=$(sha512sum "$3" | cut -d' ' -f1)
+    mkdir -p "$2" && cp "$1"/packaging/vcpkg/nearfield/{vcpkg.json,usage} "$2" &&
+        sed "s|@REPOSITORY@|${REPOSITORY:-OWNER/nearfield}|; s|@SHA512@|$hash|" \
+            "$1/packaging/vcpkg/release.cmake" >"$2/portfile.cmake" &&
+        sed '1,/^# ---- from here on/d' "$1/packaging/vcpkg/nearfield/portfile.cmake" \
+            >>"$2/portfile.cmake" || say "the port"
+}
+
+write_python() {
+    local python=${PYTHON-python3}
+    [ "$python" ] || return 0
+    mkdir -p "$2" && "$python" -m venv "$2/venv" >"$2/log" 2>&1 &&
+        "$2/venv/bin/pip" install -q build >>"$2/log" 2>&1 &&
+        "$2/venv/bin/python" -m build --outdir "$2" "$1" >>"$2/log" 2>&1 && rm -rf "$2/venv"
+}
+
 cd "$(dirname "$0")/.." || exit 1
 case ${1:-} in
+--files) [ "${2:-}" ] || exit 2; write_files "$2" "${3:-}"; exit ;;
 --dry-run) dry_run "${2:-}"; exit ;;
--* | '') sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+-* | '') sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 version=$1
 written=

@@ -54,6 +54,19 @@ no_warning_of_c() {
     done
 }
 
+# Both implementations in one file, with all parts: what depends on the real type is taken back.
+all_parts() {
+    local part macros=''
+    command -v "$1" >/dev/null || { echo "no $1"; return 77; }
+    for part in "$tree"/more/*_*.h; do
+        part=$(basename "$part" .h)
+        macros="$macros -D$(echo "${part%%_*}_WITH_${part#*_}" | tr a-z A-Z)"
+    done
+    # shellcheck disable=SC2086
+    "$1" -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I"$tree" -DNEARFIELD_IMPLEMENTATION \
+        -DNEARFIELD_DOUBLE $macros -x c++ "$tree/more/nearfield.hpp"
+}
+
 program() {     # program COMPILER FLAGS...: built in two parts, one has the implementation
     local cc=$1; shift
     command -v "$cc" >/dev/null || { echo "no $cc"; return 77; }
@@ -106,6 +119,8 @@ case ${1:-} in
     row 'clang++ -Weverything: nearfield.hpp' no_warning clang++ $everything
     row 'g++: nearfield.hpp' no_warning g++ $strict -Wold-style-cast -Wuseless-cast ;;
 --self-check)
+    row 'a macro of floats is left for doubles' planted macro '/^#undef LBVH_I_INFINITE/d' \
+        all_parts "$compiler"
     row 'a moved object is emptied' planted move 's/other.object_ = Object{};//' \
         program "$compiler" $sanitize
     row 'results are looked at' planted result 's/else if (code) throw/else if (!code) throw/' \
@@ -118,6 +133,7 @@ case ${1:-} in
     row 'clang++ -Weverything: the C headers' no_warning_of_c clang++
     row 'g++ -Wuseless-cast: the C headers' no_warning_of_c g++ $strict -Wold-style-cast \
         -Wuseless-cast -Wzero-as-null-pointer-constant
+    row "$compiler: both implementations, all parts" all_parts "$compiler"
     row "$compiler, sanitizers: float and double in one program" program "$compiler" $sanitize
     if [ "${FULL:-}" ]; then
         row 'g++ -O2: float and double in one program' program g++ -O2

@@ -1,10 +1,12 @@
-# An overlay port: it packages the checkout in which it lies.
+# An overlay port: it packages the checkout in which it lies. The port that fetches a tag is made
+# from this one, with the release.
 #
 #   vcpkg install nearfield --overlay-ports=nearfield/packaging/vcpkg
 
 set(VCPKG_BUILD_TYPE release) # header-only library
 
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
+# ---- from here on as in the port of a release (packaging/release.sh --files)
 
 vcpkg_cmake_configure(
     SOURCE_PATH "${SOURCE_PATH}"

@@ -186,6 +186,17 @@ function(run)
     message(FATAL_ERROR "${ARGV}: ${status}")
   endif()
 endfunction()
+# The archive of the tag: ARCHIVE, made here.
+function(vcpkg_from_github)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUT_SOURCE_PATH;REPO;REF;SHA512;HEAD_REF" "")
+  file(SHA512 ${ARCHIVE} hash)
+  if(NOT hash STREQUAL arg_SHA512 OR NOT arg_REF STREQUAL "v${VERSION}")
+    message(FATAL_ERROR "${arg_REPO} ${arg_REF}: another archive than ${ARCHIVE}")
+  endif()
+  file(ARCHIVE_EXTRACT INPUT ${ARCHIVE} DESTINATION ${CURRENT_BUILDTREES_DIR}/src)
+  file(GLOB path ${CURRENT_BUILDTREES_DIR}/src/*)
+  set(${arg_OUT_SOURCE_PATH} ${path} PARENT_SCOPE)
+endfunction()
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "SOURCE_PATH" "OPTIONS")
   run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${CURRENT_BUILDTREES_DIR}
@@ -243,6 +254,28 @@ vcpkg_stand_ins() {
     cmake -DPORT=nearfield -DCURRENT_PORT_DIR="$port" -DCURRENT_PACKAGES_DIR="$PWD/out" \
         -DCURRENT_BUILDTREES_DIR="$PWD/build" -P ports.cmake &&
     vcpkg_brings out && outsiders "$PWD/out" "$PWD/out/lib/pkgconfig"
+}
+
+# To the last step: a tag is pushed to a repository, what goes with it is made from a clone of that,
+# and the port of the release packages the archive. (The wheel: tests/python/wheel.sh.)
+release_files() {
+    have git && have cmake || skip "no git or no cmake"
+    cp -r "$tree" repository && cd repository && commit_all || return
+    packaging/release.sh "$(version)" && git init -q --bare ../origin.git &&
+        git push -q --follow-tags ../origin.git HEAD:main &&
+        git clone -q -b main ../origin.git ../again && cd ../again &&
+        PYTHON='' packaging/release.sh --files "$(version)" ../files || return
+    refused --files 7.8.9 || return
+    cd ../files && sha256sum -c --quiet SHA256SUMS && grep -q '^- ' notes.md &&
+        ! grep '^## ' notes.md || wrong "sums or notes" || return
+    tar xzf "nearfield-$(version)-single.tar.gz" &&
+        printf '#define LBVH_WITH_WORLD\n#define LBVH_IMPLEMENTATION\n#include "lbvh.h"\n' >one.c &&
+        ${CC:-cc} -std=c99 -fsyntax-only -I"nearfield-$(version)-single" one.c &&
+        [ -f "nearfield-$(version)-single/more/nearfield.hpp" ] || wrong "single files" || return
+    stand_ins >ports.cmake
+    cmake -DPORT=nearfield -DCURRENT_PORT_DIR="$PWD/vcpkg/nearfield" -DVERSION="$(version)" \
+        -DARCHIVE="$PWD/nearfield-$(version).tar.gz" -DCURRENT_PACKAGES_DIR="$PWD/out" \
+        -DCURRENT_BUILDTREES_DIR="$PWD/build" -P ports.cmake && vcpkg_brings out
 }
 
 vcpkg_itself() {
@@ -418,6 +451,7 @@ else
     unit try "versions: one everywhere" "$units/versions" versions_agree
     unit try "release.sh: all places, changelogs, commit and tag" "$units/release" releases
     unit try "release.sh: the tag of what is written already" "$units/tags" tags
+    unit try "release.sh --files: all that goes with a tag; its port" "$units/files" release_files
     unit try "clib: the files of clib.json are enough" "$units/clib" clib
 fi
 all_units

@@ -238,6 +238,32 @@ quick_rows() {
         "$CC -m32 -static -O1 -std=c99 -msse2 -mfpmath=sse" "" little quick
     row "Windows 64, mingw-w64 gcc -std=c99" "x86_64-w64-mingw32-gcc -static -O1 -std=c99" wine \
         little quick
+    # which has the forms for AVX2 and AVX-512
+    row "Windows 64, clang -std=c99" "clang --target=x86_64-w64-mingw32 $(mingw_libraries) -static \
+        -O1 -std=c99" wine little quick
+    threads_row "threads of the Python library" "$CC -std=c99 -O1" "" -lpthread
+    threads_row "threads of the Python library, Windows 64" \
+        "x86_64-w64-mingw32-gcc -static -std=c99 -O1" wine
+}
+
+mingw_libraries() {
+    have x86_64-w64-mingw32-gcc || return 0
+    echo "-L$(dirname "$(x86_64-w64-mingw32-gcc -print-libgcc-file-name)")"
+}
+
+threads_row() { # threads_row NAME COMMAND RUNNER LIBRARIES
+    wanted "$1" || return 0
+    if ! have "$2"; then unit skip "$1: no ${2%% *}"; return; fi
+    if [ "$3" ] && ! { have "$3" && wine_works; }; then unit skip "$1: no $3"; return; fi
+    unit run_threads "$@"
+}
+run_threads() {
+    local out
+    out=$(mktemp -d "$work/threads.XXXXXX")
+    # shellcheck disable=SC2086
+    if { $2 -I"$root" "$here/threads.c" -o "$out/threads.exe" ${4:-} &&
+        timeout 300 $3 "$out/threads.exe"; } >"$out/log" 2>&1 </dev/null
+    then ok "$1"; else failure "$1" "$out/log"; fi
 }
 
 full_rows() {

@@ -1,0 +1,36 @@
+/* Does the hook of the Python library run tasks at the same time, and each once? Two tasks wait for
+   each other: with one thread they would wait in vain. SPDX-License-Identifier: MIT OR Unlicense */
+#include "ugrid.h"
+#include <stdio.h>
+#include <time.h>
+#define NEARFIELD_API static
+#include "packaging/python/library/threads.h"
+
+static volatile int here[2], met;
+static int32_t times[500];
+
+static void meet(void *context, int32_t index)
+{
+    time_t const began = time(NULL);
+    (void)context;
+    here[index] = 1;
+    while (!here[1 - index] && time(NULL) - began < 20) continue;
+    if (here[1 - index]) met = 1;
+}
+
+static void count(void *context, int32_t index)
+{
+    (void)context;
+    times[index]++;
+}
+
+int main(void)
+{
+    int32_t k, right = 0;
+    nearfield_run(meet, NULL, 2, (void *)(intptr_t)2);
+    nearfield_run(count, NULL, 500, (void *)(intptr_t)8);
+    nearfield_run(count, NULL, 250, (void *)(intptr_t)1);
+    for (k = 0; k < 500; k++) right += times[k] == (k < 250 ? 2 : 1);
+    printf("%s, %d of 500 tasks\n", met ? "at the same time" : "one after the other", (int)right);
+    return !met || right != 500;
+}
