@@ -145,7 +145,8 @@ void tablets_put_slots(const tablets_table *t, const char *what, int32_t width, 
     tablets_put(t, "slots", t->workload, method, ms, peer_ms, 0, "");
 }
 
-/* The row of one width. The rest: what the whole takes beyond its slots, by REDUCE. */
+/* The row of one width. The rest: what the whole takes beyond its slots, by REDUCE, which is the
+   source's thread per contact (sections 5.1 and 6.3.1). */
 void tablets_width(const tablets_table *t, int32_t width, const tablets_slots *told)
 {
     tablets_gpu *run = t->run;
@@ -156,15 +157,15 @@ void tablets_width(const tablets_table *t, int32_t width, const tablets_slots *t
                  contact = width ? tablets_slots_ms(run, width, NLIST_PER_CONTACT) : 0,
                  particle = width ? tablets_slots_ms(run, width, NLIST_PER_PARTICLE) : 0;
     tablets_put_slots(t, "search", width, search, told ? told->search : 0);
-    tablets_put_slots(t, "slots, PER_CONTACT", width, contact, told ? told->contact : 0);
+    tablets_put_slots(t, "slots, PER_CONTACT", width, contact, 0);
     tablets_put_slots(t, "slots, PER_PARTICLE", width, particle, told ? told->particle : 0);
-    tablets_put_slots(t, "slots, REDUCE", width, reduce, 0);
+    tablets_put_slots(t, "slots, REDUCE", width, reduce, told ? told->contact : 0);
     tablets_put_slots(t, "rest, REDUCE (whole - slots)", width,
                       whole > reduce ? whole - reduce : 0, told ? told->rest : 0);
     const struct { const char *name; nlist_mode mode; double told; } steps[] = {
-        {"steps/s, PER_CONTACT", NLIST_PER_CONTACT, told ? told->steps_contact : 0},
+        {"steps/s, PER_CONTACT", NLIST_PER_CONTACT, 0},
         {"steps/s, PER_PARTICLE", NLIST_PER_PARTICLE, told ? told->steps_particle : 0},
-        {"steps/s, REDUCE", NLIST_REDUCE, 0}};
+        {"steps/s, REDUCE", NLIST_REDUCE, told ? told->steps_contact : 0}};
     for (const auto &one : steps)
         tablets_put_slots(t, one.name, width, tablets_steps_ms(run, width, one.mode),
                           one.told > 0 ? 1e3 / one.told : 0);

@@ -237,11 +237,13 @@ sliced() {
     rm -f "$out/part.tab" "$out/tablets.png"
 }
 
-# Tablets of such a thickness have nearly as many neighbours as the source's. Slices turn between
-# planes, which is less work; what is measured lies in a drum of triangles.
+# Tablets of such a thickness, in the box and in the drum, have nearly as many neighbours as the
+# source's. Slices turn between planes, which is less work; what is measured lies in a drum of
+# triangles.
 measure_slices() {
-    how='--band 0.0015 --cap 0.0008 --steps 20' steps='' mesh=16
-    box="--scene box $how --seconds 0.3"
+    flat='--band 0.001 --cap 0.0005 --rounding 0.0003' steps='' mesh=16
+    how='--band 0.0015 --cap 0.0008 --steps 20'
+    box="--scene box $flat --steps 20 --seconds 0.3"
     drum="--scene drum $how --packed --fill 0.1 --rpm 8 --softness 0.3 --seconds 7.5"
     if [ "$size" ]; then
         steps='--tables-steps 20' mesh=2
