@@ -9,7 +9,7 @@
 # and the serial ones into cpu/ (--cpu). Without CUDA programs only group cpu is measured. --small:
 # does it work at all? (On the emulator, too.) --quick: fewer sizes.
 #
-#   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in
+#   insert    000, Figure 3: insertion; section 1: a box for each       walks     001: the order in
 #             which cells are visited
 #   order     000, section 1: the order of the cells in memory
 #   keys      003: sums by key, images, reductions, filters; traversal of a tree in steps, sort and
@@ -132,7 +132,7 @@ dam() {
 
 # ---- the groups ----
 
-measure_insert() { add "$1" "$gpu/bench_ugrid" --only insert --runs 5; }
+measure_insert() { add "$1" "$gpu/bench_ugrid" --only insert,boxes --runs 5; }
 
 # Tight lists take half a minute with 524,288 particles. FIXED and they are left out of 2 million.
 measure_dam() {
