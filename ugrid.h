@@ -985,14 +985,17 @@ UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
     return (int32_t)(dim == 2 ? xy : xy | ugrid_i_spread(dim, z) << 2);
 }
 
-/* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
-   with these primes). The modulus is a power of two and takes the low bits only; the shift mixes
-   higher bits into them. */
+/* The hash bucket of a cell of an unbounded grid. Teschner hashes each cell to (x p1 xor y p2 xor
+   z p3) mod buckets. Here a row of cells is hashed so, with these primes, and its cells follow each
+   other in x: a strip of cells is a range of buckets, which goes on with bucket 0 after the last.
+   The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
+   them. */
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
-    uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
-    h ^= h >> 15;
-    return (int32_t)(h & (uint32_t)(buckets - 1));
+    uint32_t h = ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
+    h = (h ^ h >> 15) * 739982445u;
+    h ^= h >> 12;
+    return (int32_t)(((uint32_t)x + h) & (uint32_t)(buckets - 1));
 }
 
 /* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
@@ -1895,6 +1898,21 @@ UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 UGRID_FN int ugrid_has_ranges(const ugrid *grid)
 {
     return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
+}
+
+/* Are searches over all particles ranges of places, by strips of hashed cells? SORT and COUNT,
+   LOOSE, with records and the walk UGRID_CELLS. */
+UGRID_FN int ugrid_i_by_buckets(const ugrid *grid)
+{
+    return grid->n > 0 && grid->desc.unbounded && ugrid_i_sorted(grid) && grid->record &&
+           grid->desc.walk == UGRID_CELLS;
+}
+
+/* Is a point in row y, z of the cells of an unbounded grid? */
+UGRID_FN int ugrid_i_is_in_row(const ugrid *grid, const ugrid_real *p, int32_t y, int32_t z)
+{
+    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
+           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z);
 }
 
 /* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
@@ -5003,6 +5021,9 @@ static int ugrid_i_filters_only_radii(const ugrid *grid)
 static int ugrid_i_by_members(const ugrid *grid);
 UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
+/* >>hashed-faster. */
+UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search);
+
 /* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
 typedef struct ugrid_i_filtering {
     const ugrid_i_search *search;       /* the caller's */
@@ -5072,19 +5093,20 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
     int const by_cells = ugrid_i_by_cells(given->grid),
+              by_buckets = ugrid_i_by_buckets(given->grid), by_places = by_cells | by_buckets,
               by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
                            given->last == given->grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
-    if (by_cells && given->take == ugrid_i_take_row_length)
+    if (by_places && given->take == ugrid_i_take_row_length)
         wanted.take = ugrid_i_take_row_length_ahead;
-    if (by_cells && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
+    if (by_places && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
     search = wanted;
-    if (!by_cells && !by_members) {
+    if (!by_places && !by_members) {
         *stopped = ugrid_i_place_rows(&search);
         return 1;
     }
     if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
-    search.radii = by_cells && given->grid->filter.radii != NULL && wanted.filtered;
+    search.radii = by_places && given->grid->filter.radii != NULL && wanted.filtered;
     if ((wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) ||
         (by_members && (wanted.filtered | wanted.above))) {
         filtering.search = &wanted;
@@ -5093,7 +5115,9 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         search.take = ugrid_i_take_through;
         search.user = &filtering;
     }
-    *stopped = by_cells ? ugrid_i_cell_rows(&search) : ugrid_i_rows_by_members(&search);
+    *stopped = by_cells     ? ugrid_i_cell_rows(&search)
+               : by_buckets ? ugrid_i_hashed_rows(&search)
+                            : ugrid_i_rows_by_members(&search);
     return 1;
 }
 
@@ -5331,6 +5355,251 @@ UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
         for (c = 0; fits && c < block.last - block.first; c++)
             if (ugrid_i_member_rows(&search, &block, c)) return 1;
         if (ugrid_i_other_rows(&search, &block, !fits)) return 1;
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>hashed-faster: SORT and COUNT with hashed cells
+
+   A block is some particles at adjacent places that lie in one row of cells, close to each other.
+   Its candidates come by strips of cells: each is a range of places, with the entries of all cells
+   that share its buckets. Those of cells far away fail the test of the distance. Where two strips
+   share places, an entry counts in the strip of its own row only, so it is taken once. The order
+   is that of a walk by cells.
+
+       strips of a block in row y, z          buckets  12 13 14 15  0  1  2
+       y - 1, z   buckets 14 15 0             row y-1        *  *   *
+       y, z       buckets 1 2 3               row y                    *  *
+       y + 1, z   buckets 13 14 15            row y+1     *  *  *             14 and 15 are shared
+   ---------------------------------------------------------------------------------------------- */
+
+/* STRIPS: of one walk. HASHED: the places that are divided into blocks at a time. */
+enum { UGRID_I_MOST_STRIPS = 64, UGRID_I_HASHED = 64 };
+
+typedef struct ugrid_i_strips {
+    int32_t begin[UGRID_I_MOST_STRIPS], end[UGRID_I_MOST_STRIPS];   /* places */
+    int32_t y[UGRID_I_MOST_STRIPS], z[UGRID_I_MOST_STRIPS];         /* the row */
+    uint8_t shared[UGRID_I_MOST_STRIPS];    /* has places of another one, too */
+    int32_t count;
+} ugrid_i_strips;
+
+/* Adds the places of some buckets, cells of row y, z. 0: there are too many strips. */
+static int ugrid_i_add_strip(const ugrid *grid, int32_t bucket, int32_t cells, int32_t y, int32_t z,
+                             ugrid_i_strips *strips)
+{
+    int32_t const begin = grid->start[bucket], end = grid->start[bucket + cells],
+                  at = strips->count;
+    int32_t s;
+    if (begin == end) return 1;
+    if (at == UGRID_I_MOST_STRIPS) return 0;
+    strips->begin[at] = begin;
+    strips->end[at] = end;
+    strips->y[at] = y;
+    strips->z[at] = z;
+    strips->shared[at] = 0;
+    for (s = 0; s < at; s++)
+        if (strips->begin[s] < end && begin < strips->end[s])
+            strips->shared[s] = strips->shared[at] = 1;
+    strips->count++;
+    return 1;
+}
+
+/* The strips of a walk, in its order; all places where it visits every bucket. 0: too many. */
+static int ugrid_i_strips_of(const ugrid_near *walk, ugrid_i_strips *strips)
+{
+    const ugrid *grid = walk->grid;
+    int32_t const buckets = grid->cell_count, width = walk->x.width;
+    int32_t y, z;
+    strips->count = 0;
+    if (walk->bits & UGRID_I_WHOLE) return ugrid_i_add_strip(grid, 0, buckets, 0, 0, strips);
+    for (z = walk->z.low; z < walk->z.low + walk->z.width; z++)
+        for (y = walk->y.low; y < walk->y.low + walk->y.width; y++) {
+            int32_t const first = ugrid_i_hash(walk->x.low, y, z, buckets),
+                          room = buckets - first, before = width < room ? width : room;
+            if (!ugrid_i_add_strip(grid, first, before, y, z, strips)) return 0;
+            if (before < width && !ugrid_i_add_strip(grid, 0, width - before, y, z, strips))
+                return 0;
+        }
+    return 1;
+}
+
+/* Copies the candidates begin .. end-1 of a strip, or notes them as a range to be copied. first:
+   as ugrid_i_copy_ghosts. */
+static void ugrid_i_copy_strip(const ugrid_i_search *search, const ugrid_i_strips *strips,
+                               int32_t s, int32_t begin, int32_t end, int32_t first,
+                               ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int const all = !search->half || grid->rows == grid->n;
+    int32_t k;
+    if (!strips->shared[s]) {
+        set->begin[set->ranges] = begin;
+        set->end[set->ranges++] = end;
+        if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
+        return;
+    }
+    ugrid_i_copy_ranges(search, first, set);
+    for (k = begin; k < end; k++)
+        if (ugrid_i_is_in_row(grid, grid->record[k].x, strips->y[s], strips->z[s]) &&
+            (all || k > first || grid->record[k].link >= grid->rows))
+            ugrid_i_copy(search, k, k + 1, set);
+}
+
+/* Collects the candidates of a block. 0: they do not fit. In a half search from its first place on,
+   and 0 where others than of its row lie between its places. */
+static int ugrid_i_collect_strips(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                                  ugrid_i_candidates *set)
+{
+    ugrid_near const walk = ugrid_i_near_box(search->grid, block->from, block->to, search->reach);
+    ugrid_i_strips strips;
+    int32_t count = 0, s;
+    set->count = set->own = set->ranges = set->images = 0;
+    if (walk.bits & UGRID_I_WHOLE || !ugrid_i_strips_of(&walk, &strips)) return 0;
+    for (s = 0; s < strips.count; s++) {
+        int32_t const begin = search->half && strips.begin[s] < block->first ? block->first
+                                                                              : strips.begin[s];
+        if (begin >= strips.end[s]) continue;
+        count += strips.end[s] - begin;
+        if (count > UGRID_I_GATHER) return 0;
+        if (search->half && begin == block->first && strips.shared[s]) return 0;
+        ugrid_i_copy_strip(search, &strips, s, begin, strips.end[s], block->first, set);
+    }
+    ugrid_i_end_candidates(search, block->first, set);
+    return 1;
+}
+
+/* Passes on what is near p among the candidates so far, and begins anew. */
+static int ugrid_i_end_piece(const ugrid_i_search *search, int32_t place, const ugrid_real p[3],
+                             ugrid_i_candidates *set)
+{
+    int stopped;
+    ugrid_i_end_candidates(search, place, set);
+    stopped = set->count > 0 && ugrid_i_pass_row(search, set, place, p, 0, 0);
+    set->count = 0;
+    return stopped;
+}
+
+/* The row of a place with any number of candidates, in pieces. */
+static int ugrid_i_hashed_row(const ugrid_i_search *search, int32_t place, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    const ugrid_real *p = grid->record[place].x;
+    ugrid_near const walk = ugrid_near_place(grid, place, search->reach);
+    int const above = search->half && grid->rows == grid->n;
+    ugrid_i_strips strips;
+    int32_t count = 0, s;
+    if (!ugrid_i_strips_of(&walk, &strips)) return ugrid_i_place_row(search, place);
+    set->count = set->own = set->ranges = set->images = 0;
+    for (s = 0; s < strips.count; s++) {
+        int32_t begin = above && strips.begin[s] <= place ? place + 1 : strips.begin[s];
+        while (begin < strips.end[s]) {
+            int32_t const room = UGRID_I_GATHER - count, left = strips.end[s] - begin;
+            int32_t end = begin + (left < room ? left : room);
+            if (begin == place) { /* not itself */
+                begin++;
+                continue;
+            }
+            if (begin < place && place < end) end = place;
+            ugrid_i_copy_strip(search, &strips, s, begin, end, place, set);
+            count += end - begin;
+            begin = end;
+            if (count < UGRID_I_GATHER) continue;
+            if (ugrid_i_end_piece(search, place, p, set)) return 1;
+            count = 0;
+        }
+    }
+    return ugrid_i_end_piece(search, place, p, set);
+}
+
+/* Some adjacent places, and what becomes of them. */
+typedef struct ugrid_i_hashed {
+    int32_t first, count;
+    int32_t x[UGRID_I_HASHED], y[UGRID_I_HASHED], z[UGRID_I_HASHED];    /* cells */
+    uint8_t done[UGRID_I_HASHED];
+    int32_t member[UGRID_I_HASHED];                                     /* of the block */
+} ugrid_i_hashed;
+
+/* Takes up to UGRID_I_HASHED places. Ghosts have no rows. */
+static void ugrid_i_take_places(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_hashed *some)
+{
+    int32_t k;
+    some->first = first;
+    some->count = last - first < UGRID_I_HASHED ? last - first : UGRID_I_HASHED;
+    for (k = 0; k < some->count; k++) {
+        const ugrid_record *record = &grid->record[first + k];
+        some->x[k] = ugrid_i_raw_coordinate(&grid->axis[0], record->x[0]);
+        some->y[k] = ugrid_i_raw_coordinate(&grid->axis[1], record->x[1]);
+        some->z[k] =
+            grid->desc.dim == 2 ? 0 : ugrid_i_raw_coordinate(&grid->axis[2], record->x[2]);
+        some->done[k] = record->link >= grid->rows;
+    }
+}
+
+/* Chooses the block that begins with place `from` of these: places of one row of cells, within
+   UGRID_I_JOINED cells, and few ones if of several cells. Rows in order: adjacent places only. */
+static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *some, int32_t from,
+                                 ugrid_i_block_of *block)
+{
+    int32_t const most = search->form == UGRID_I_AVX512 ? 20 : 10;
+    int const in_order = search->take == ugrid_i_take_in_order;
+    int32_t k;
+    memset(block, 0, sizeof *block);
+    block->first = some->first + from;
+    for (k = from; k < some->count; k++) {
+        int32_t const beyond = some->x[k] - some->x[from];
+        int const joins = !some->done[k] && some->y[k] == some->y[from] &&
+                          some->z[k] == some->z[from] && beyond >= 0 &&
+                          beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1);
+        if (!joins && in_order) return;
+        if (!joins) continue;
+        some->done[k] = 1;
+        some->member[block->count] = some->first + k;
+        ugrid_i_extend(block, search->grid->record[some->first + k].x);
+    }
+}
+
+/* The rows of a block. Members and candidates are in the same order. */
+static int ugrid_i_hashed_block(const ugrid_i_search *search, const ugrid_i_hashed *some,
+                                const ugrid_i_block_of *block, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int const fits = (!search->half || grid->rows == grid->n) &&
+                     ugrid_i_collect_strips(search, block, set);
+    int32_t at = 0, first = 0, k;
+    for (k = 0; k < block->count; k++) {
+        int32_t const place = some->member[k];
+        const ugrid_record *record = &grid->record[place];
+        if (!fits) {
+            if (ugrid_i_hashed_row(search, place, set)) return 1;
+            continue;
+        }
+        while (set->name[at] != (search->places ? place : record->link)) at++;
+        if (k == 0) first = at;
+        if (ugrid_i_pass_row(search, set, place, record->x, search->half ? first : at, at + 1))
+            return 1;
+    }
+    return 0;
+}
+
+/* All rows of a search, block by block. 1 if `take` ended it. */
+UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search)
+{
+    const ugrid *grid = search->grid;
+    int32_t const entered = grid->start[grid->cell_count],
+                  last = search->last < entered ? search->last : entered;
+    int32_t place, k;
+    ugrid_i_candidates set;
+    ugrid_i_hashed some;
+    ugrid_i_block_of block;
+    for (place = search->first; place < last; place += some.count) {
+        ugrid_i_take_places(grid, place, last, &some);
+        for (k = 0; k < some.count; k++) {
+            if (some.done[k]) continue;
+            ugrid_i_choose_block(search, &some, k, &block);
+            if (ugrid_i_hashed_block(search, &some, &block, &set)) return 1;
+        }
     }
     return 0;
 }
