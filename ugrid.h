@@ -1494,7 +1494,7 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
     int32_t width;  /* how many */
-    int32_t turn;   /* of ugrid_i_turns */
+    int32_t turn;   /* 0 .. width-1, in the order of the walk; strips: 0 or 1 */
 } ugrid_sweep;
 
 /* Few words, as they take registers in a kernel: what follows from others is not stored. */
@@ -1515,8 +1515,7 @@ typedef struct ugrid_near {
     int32_t bits;       /* >>walk-special: of the visited cell, 1 to 4 where it is not the first
                            along x, y, z; 16 to 64: axes on which only first cells of particles
                            count; UGRID_I_WHOLE and others */
-    int32_t row;        /* the number of the first cell of the visited row; -1: no row has these
-                           labels */
+    int32_t row;        /* the number of the first cell of the visited row */
     int32_t number;     /* of the cell visited */
     int32_t cursor, left; /* remaining entries of this cell: index, number; lists: left = 1 until
                              the end */
@@ -1557,8 +1556,7 @@ UGRID_FN_WALK int ugrid_i_spans_are_two(const ugrid *grid)
 /* Is a walk through this grid a rare one? */
 UGRID_FN_WALK int ugrid_i_is_rare(const ugrid *grid)
 {
-    return ugrid_i_by_labels(grid) || grid->desc.unbounded ||
-           grid->desc.cell_order != UGRID_ROWS ||
+    return grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS ||
            (ugrid_i_tight(grid) && !ugrid_i_spans_are_two(grid));
 }
 
@@ -1717,6 +1715,34 @@ UGRID_FN_WALK int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_swee
     return offset < over ? offset : sweep->low + offset - over;
 }
 
+/* With which cell of a sweep along axis a a walk by labels begins: the first whose label, its
+   coordinate modulo `labels`, is the smallest. The others follow, and those before it come last.
+   rings = ceil(radius / width of a cell), at least 1. A sweep that has more cells than labels, and
+   one where labels would not fit the axis, take its width. */
+UGRID_FN int32_t ugrid_i_first_label(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t const rings = -ugrid_i_floor(-(walk->radius * axis->per_cell)),
+                  most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t labels = 2 * (rings < 1 ? 1 : rings) + 1, after;
+    if (labels < sweep->width || labels > most) labels = sweep->width;
+    after = sweep->low % labels; /* below 0 where low is, in an unbounded grid */
+    if (after < 0) after += labels;
+    return after > 0 && labels - after < sweep->width ? labels - after : 0;
+}
+
+/* The cell of a turn of a sweep along axis a. */
+UGRID_FN_WALK int32_t ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t cell;
+    if (!ugrid_i_by_labels(walk->grid) || a >= walk->grid->desc.dim || sweep->width <= 1)
+        return ugrid_i_ascending(axis, sweep, sweep->turn);
+    cell = sweep->turn + ugrid_i_first_label(walk, a, sweep);
+    cell = sweep->low + (cell < sweep->width ? cell : cell - sweep->width);
+    return axis->periodic && cell >= axis->cells ? cell - axis->cells : cell;
+}
+
 /* The strip of this turn: its cell with the lowest x, and the number of its cells. On a periodic
    axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
    at the end. (In a row that runs backwards the one at the end has the lower places.) */
@@ -1793,9 +1819,8 @@ UGRID_FN_WALK int ugrid_i_next_row(ugrid_near *walk)
             return 0;
         }
     }
-    y = ugrid_i_ascending(&axis[1], &walk->y, walk->y.turn);
-    walk->row = (ugrid_i_ascending(&axis[2], &walk->z, walk->z.turn) * axis[1].cells + y) *
-                axis[0].cells;
+    y = ugrid_i_turn_cell(walk, 1, &walk->y);
+    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells + y) * axis[0].cells;
     return 1;
 }
 
@@ -1826,12 +1851,11 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
     if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
     x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
-                                : ugrid_i_ascending(&grid->axis[0], &walk->x, walk->x.turn);
+                                : ugrid_i_turn_cell(walk, 0, &walk->x);
     walk->number = walk->row + x;
     if (ugrid_i_tight(grid))
         walk->bits = ugrid_i_visited_bits(
-            walk, x, ugrid_i_ascending(&grid->axis[1], &walk->y, walk->y.turn),
-            ugrid_i_ascending(&grid->axis[2], &walk->z, walk->z.turn));
+            walk, x, ugrid_i_turn_cell(walk, 1, &walk->y), ugrid_i_turn_cell(walk, 2, &walk->z));
     ugrid_i_visit(walk, cells);
     return 1;
 }
@@ -2012,42 +2036,12 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
            (z != walk->z.low) << 2;
 }
 
-/* In how many turns a rare walk makes the sweep along axis a. MODULAR: as many as there are labels,
-   2 * rings + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more
-   than the cells: in a small box, and at the end of the coordinates of an unbounded grid
-   (ugrid_i_floor). */
+/* In how many turns a rare walk makes the sweep along axis a. */
 UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
 {
     const ugrid *grid = walk->grid;
-    const ugrid_axis *axis = &grid->axis[a];
-    int32_t const most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
-    int32_t rings, labels;
-    if (a == 0 && ugrid_i_by_strips(grid)) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
-    if (!ugrid_i_by_labels(grid) || walk->bits & UGRID_I_WHOLE || a >= grid->desc.dim ||
-        sweep->width == 0)
-        return sweep->width;
-    rings = -ugrid_i_floor(-(walk->radius * axis->per_cell));
-    labels = 2 * (rings < 1 ? 1 : rings) + 1;
-    return labels > sweep->width && labels <= most ? labels : sweep->width;
-}
-
-/* The cell of a turn; 0 if MODULAR has no cell with this label here. There a turn is a label, (low
-   + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep,
-                               int32_t *cell)
-{
-    const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t turns, offset = sweep->turn;
-    if (!ugrid_i_by_labels(walk->grid) || walk->bits & UGRID_I_WHOLE) {
-        *cell = ugrid_i_ascending(axis, sweep, offset);
-        return 1;
-    }
-    turns = ugrid_i_turns(walk, a, sweep);
-    offset -= sweep->low % turns;
-    if (offset < 0) offset += turns;
-    if (offset >= turns) offset -= turns;
-    *cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
-    return offset < sweep->width;
+    if (a > 0 || !ugrid_i_by_strips(grid)) return sweep->width;
+    return ugrid_i_wrapped(&grid->axis[0], sweep) > 0 ? 2 : 1;
 }
 
 /* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
@@ -2072,43 +2066,35 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
 {
     const ugrid_axis *const axis = walk->grid->axis;
-    int32_t y, z;
-    int const has_y = ugrid_i_turn_cell(walk, 1, &walk->y, &y),
-              has_z = ugrid_i_turn_cell(walk, 2, &walk->z, &z);
-    walk->row = has_y && has_z ? (z * axis[1].cells + y) * axis[0].cells : -1;
-    if (walk->row < 0) walk->x.turn = INT32_MAX - 1; /* to the next row */
+    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells +
+                 ugrid_i_turn_cell(walk, 1, &walk->y)) * axis[0].cells;
 }
 
-/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin,
-   end and row are then x, y and z of the cell. moved: as ugrid_i_advance has said. */
+/* The number of the visited cell of a rare walk. Unbounded: begin, end and row are then x, y and z
+   of the cell. moved: as ugrid_i_advance has said. */
 UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int moved, int32_t *cells)
 {
     const ugrid *grid = walk->grid;
-    int32_t x = 0, y = 0, z = 0, number = -1;
-    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded;
-    int there = 1;
-    if (by_rows && walk->row < 0) return -1;
-    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
-    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x);
-    if (moved == 1 && grid->desc.unbounded && !ugrid_i_by_labels(grid)) { /* as before */
+    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded,
+              whole = (walk->bits & UGRID_I_WHOLE) != 0;
+    int32_t const x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, cells)
+                      : whole                 ? walk->x.turn
+                                              : ugrid_i_turn_cell(walk, 0, &walk->x);
+    int32_t y = 0, z = 0;
+    if (moved == 1 && grid->desc.unbounded) { /* as before */
         y = walk->end;
         z = walk->row;
-        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
     } else if (!by_rows || ugrid_i_tight(grid)) {
-        there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
-        there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
-        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
+        y = ugrid_i_turn_cell(walk, 1, &walk->y);
+        z = ugrid_i_turn_cell(walk, 2, &walk->z);
     }
-    if (there)
-        number = by_rows                      ? walk->row + x
-                 : walk->bits & UGRID_I_WHOLE ? x
-                                              : ugrid_i_number(grid, x, y, z);
+    if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
     if (grid->desc.unbounded) {
         walk->begin = x;
         walk->end = y;
         walk->row = z;
     }
-    return number;
+    return by_rows ? walk->row + x : whole ? x : ugrid_i_number(grid, x, y, z);
 }
 
 /* ugrid_i_next_cell of a rare walk. */
@@ -2123,7 +2109,7 @@ UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
         walk->number = ugrid_i_rare_number(walk, moved, &cells);
         begin = walk->begin;
         end = walk->end;
-        if (walk->number >= 0) ugrid_i_visit(walk, cells);
+        ugrid_i_visit(walk, cells);
         if (grid->desc.unbounded) {
             walk->begin = begin;
             walk->end = end;
@@ -5470,26 +5456,29 @@ static int ugrid_i_collect_strips(const ugrid_i_search *search, const ugrid_i_bl
 }
 
 /* Passes on what is near p among the candidates so far, and begins anew. */
-static int ugrid_i_end_piece(const ugrid_i_search *search, int32_t place, const ugrid_real p[3],
+static int ugrid_i_end_piece(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
                              ugrid_i_candidates *set)
 {
     int stopped;
-    ugrid_i_end_candidates(search, place, set);
-    stopped = set->count > 0 && ugrid_i_pass_row(search, set, place, p, 0, 0);
+    ugrid_i_end_candidates(search, row, set);
+    stopped = set->count > 0 && ugrid_i_pass_row(search, set, row, p, 0, 0);
     set->count = 0;
     return stopped;
 }
 
-/* The row of a place with any number of candidates, in pieces. */
-static int ugrid_i_hashed_row(const ugrid_i_search *search, int32_t place, ugrid_i_candidates *set)
+/* The row of a point with any number of candidates: those of its walk but the place of the walk
+   itself (half: above it), in pieces. */
+static int ugrid_i_hashed_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                              const ugrid_near *walk, ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
-    const ugrid_real *p = grid->record[place].x;
-    ugrid_near const walk = ugrid_near_place(grid, place, search->reach);
+    int32_t const place = walk->self;
     int const above = search->half && grid->rows == grid->n;
     ugrid_i_strips strips;
     int32_t count = 0, s;
-    if (!ugrid_i_strips_of(&walk, &strips)) return ugrid_i_place_row(search, place);
+    if (!ugrid_i_strips_of(walk, &strips))
+        return place < 0 ? ugrid_i_walk_row(search, row, p, *walk)
+                         : ugrid_i_place_row(search, place);
     set->count = set->own = set->ranges = set->images = 0;
     for (s = 0; s < strips.count; s++) {
         int32_t begin = above && strips.begin[s] <= place ? place + 1 : strips.begin[s];
@@ -5505,11 +5494,11 @@ static int ugrid_i_hashed_row(const ugrid_i_search *search, int32_t place, ugrid
             count += end - begin;
             begin = end;
             if (count < UGRID_I_GATHER) continue;
-            if (ugrid_i_end_piece(search, place, p, set)) return 1;
+            if (ugrid_i_end_piece(search, row, p, set)) return 1;
             count = 0;
         }
     }
-    return ugrid_i_end_piece(search, place, p, set);
+    return ugrid_i_end_piece(search, row, p, set);
 }
 
 /* Some adjacent places, and what becomes of them. */
@@ -5572,7 +5561,8 @@ static int ugrid_i_hashed_block(const ugrid_i_search *search, const ugrid_i_hash
         int32_t const place = some->member[k];
         const ugrid_record *record = &grid->record[place];
         if (!fits) {
-            if (ugrid_i_hashed_row(search, place, set)) return 1;
+            ugrid_near const walk = ugrid_near_place(grid, place, search->reach);
+            if (ugrid_i_hashed_row(search, place, record->x, &walk, set)) return 1;
             continue;
         }
         while (set->name[at] != (search->places ? place : record->link)) at++;
@@ -6070,7 +6060,16 @@ static void ugrid_i_lone_point(const ugrid_i_search *search, int32_t q, const ug
 {
     ugrid_near const walk = ugrid_near_within(search->grid, p, search->reach);
     if (ugrid_i_by_cells(search->grid)) (void)ugrid_i_long_row(search, q, p, walk, set);
+    else if (ugrid_i_by_buckets(search->grid)) (void)ugrid_i_hashed_row(search, q, p, &walk, set);
     else (void)ugrid_i_walk_row(search, q, p, walk);
+}
+
+/* Are two points of one bucket in one cell? In a box they are. */
+static int ugrid_i_shares_cell(const ugrid *grid, const ugrid_real p[3], const ugrid_real q[3])
+{
+    return !grid->desc.unbounded ||
+           ugrid_i_is_in_row(grid, q, ugrid_i_raw_coordinate(&grid->axis[1], p[1]),
+                             ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
 }
 
 /* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
@@ -6090,11 +6089,14 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
         q[block.count] = (int32_t)(at->word[k] >> 32);
         if (!ugrid_i_query_point(&at->queries, grid, q[block.count], point)) continue;
         if (block.count == 0) cell = ugrid_cell_at(grid, point);
-        else if (ugrid_cell_at(grid, point) != cell) break;
+        else if (ugrid_cell_at(grid, point) != cell || !ugrid_i_shares_cell(grid, p[0], point))
+            break;
         ugrid_i_extend(&block, point);
     }
     if (block.count == 0) return k;
-    fits = ugrid_i_by_cells(grid) && ugrid_i_collect(search, &block, set);
+    fits = ugrid_i_by_cells(grid) ? ugrid_i_collect(search, &block, set)
+                                  : ugrid_i_by_buckets(grid) &&
+                                        ugrid_i_collect_strips(search, &block, set);
     for (j = 0; j < block.count; j++) {
         if (fits) (void)ugrid_i_block_row(search, &block, set, q[j], p[j], j);
         else ugrid_i_lone_point(search, q[j], p[j], set);
