@@ -21,9 +21,9 @@
        per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
-       faster forms    faster, count-faster, search-faster, entries-faster, lanes, query-faster,
-                       parallel-run, parallel-build, parallel-search, parallel-points,
-                       parallel-attributes
+       faster forms    faster, count-faster, search-faster, entries-faster, hashed-faster, lanes,
+                       query-faster, parallel-run, parallel-build, parallel-search,
+                       parallel-points, parallel-attributes
        checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
        end             parts, licence
@@ -1483,7 +1483,8 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
    MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells contain each
    label once, and each walk visits its cells by label. So all threads at the same step read cells
    of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
-   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
+   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1 (up
+   to 1023; beyond, cells ascend).
    Across the border of a periodic axis labels continue beyond the last cell.
 
    Around a point of a LOOSE grid with a box this section is all there is. TIGHT grids, unbounded
@@ -1505,7 +1506,7 @@ typedef struct ugrid_near {
     /* private from here on */
     const ugrid *grid;
     ugrid_sweep x, y, z;
-    ugrid_real radius;
+    int32_t labels;     /* of ugrid_i_first_label, 10 bits an axis; 0: cells ascend */
     int32_t self;       /* the place to exclude, or -1 */
     int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
     int32_t above;      /* half walk, LOOSE. Sorted: only higher places count, everywhere; others:
@@ -1522,8 +1523,10 @@ typedef struct ugrid_near {
 } ugrid_near;
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
-   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. */
-enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512 };
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. HASHED_ROW: RARE, and within a row of
+   cells the next one is the next bucket. */
+enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512, UGRID_I_HASHED_ROW = 1024 };
+enum { UGRID_I_BY_LABELS = 1 << 30 };   /* with the labels of a walk */
 
 /* What walks of >>walk-special do otherwise. */
 UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
@@ -1534,6 +1537,8 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
 UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk);
 UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
                                          int32_t entry, int32_t x, int32_t y, int32_t z);
+UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local, int32_t x,
+                                int32_t y, int32_t z);
 
 /* Does a walk go by strips of cells? */
 UGRID_FN_WALK int ugrid_i_by_strips(const ugrid *grid)
@@ -1623,10 +1628,28 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
     walk.x = walk.y = walk.z = none;
-    walk.radius = 0;
+    walk.labels = 0;
     walk.self = walk.own_number = walk.above = walk.above_local = walk.only_above = -1;
     walk.bits = walk.row = walk.number = walk.cursor = walk.left = 0;
     return walk;
+}
+
+/* With which cell of a sweep along axis a a walk by labels begins: the first whose label, its
+   coordinate modulo `labels`, is the smallest. The others follow, and those before it come last.
+   rings = ceil(radius / width of a cell), at least 1. A sweep that has more cells than labels, and
+   one where labels would not fit the axis, take its width. More than 1023 labels: 0. */
+UGRID_FN int32_t ugrid_i_first_label(const ugrid *grid, int a, const ugrid_sweep *sweep,
+                                     ugrid_real radius)
+{
+    const ugrid_axis *axis = &grid->axis[a];
+    int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell)),
+                  most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t labels = 2 * (rings < 1 ? 1 : rings) + 1, after;
+    if (labels < sweep->width || labels > most) labels = sweep->width;
+    if (a >= grid->desc.dim || labels <= 1 || labels > 1023) return 0;
+    after = sweep->low % labels; /* below 0 where low is, in an unbounded grid */
+    if (after < 0) after += labels;
+    return after > 0 && labels - after < sweep->width ? labels - after : 0;
 }
 
 /* A walk within `radius` of the box from .. to. On periodic axes its corners lie in the grid's
@@ -1635,10 +1658,13 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
                                      const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
-    walk.radius = radius;
     walk.x = ugrid_i_sweep(grid, 0, from[0], to[0], radius);
     walk.y = ugrid_i_sweep(grid, 1, from[1], to[1], radius);
     walk.z = ugrid_i_sweep(grid, 2, from[2], to[2], radius);
+    if (ugrid_i_by_labels(grid))
+        walk.labels = UGRID_I_BY_LABELS | ugrid_i_first_label(grid, 0, &walk.x, radius) |
+                      ugrid_i_first_label(grid, 1, &walk.y, radius) << 10 |
+                      ugrid_i_first_label(grid, 2, &walk.z, radius) << 20;
     if (ugrid_i_is_rare(grid)) walk.bits = UGRID_I_RARE;
     if (ugrid_i_tight(grid) || grid->desc.unbounded) ugrid_i_begin_special(&walk);
     walk.x.turn = walk.y.turn = INT32_MAX - 1; /* the first step begins the first row of z = 0 */
@@ -1715,30 +1741,13 @@ UGRID_FN_WALK int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_swee
     return offset < over ? offset : sweep->low + offset - over;
 }
 
-/* With which cell of a sweep along axis a a walk by labels begins: the first whose label, its
-   coordinate modulo `labels`, is the smallest. The others follow, and those before it come last.
-   rings = ceil(radius / width of a cell), at least 1. A sweep that has more cells than labels, and
-   one where labels would not fit the axis, take its width. */
-UGRID_FN int32_t ugrid_i_first_label(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
-{
-    const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t const rings = -ugrid_i_floor(-(walk->radius * axis->per_cell)),
-                  most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
-    int32_t labels = 2 * (rings < 1 ? 1 : rings) + 1, after;
-    if (labels < sweep->width || labels > most) labels = sweep->width;
-    after = sweep->low % labels; /* below 0 where low is, in an unbounded grid */
-    if (after < 0) after += labels;
-    return after > 0 && labels - after < sweep->width ? labels - after : 0;
-}
-
 /* The cell of a turn of a sweep along axis a. */
 UGRID_FN_WALK int32_t ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
 {
     const ugrid_axis *axis = &walk->grid->axis[a];
     int32_t cell;
-    if (!ugrid_i_by_labels(walk->grid) || a >= walk->grid->desc.dim || sweep->width <= 1)
-        return ugrid_i_ascending(axis, sweep, sweep->turn);
-    cell = sweep->turn + ugrid_i_first_label(walk, a, sweep);
+    if (walk->labels == 0) return ugrid_i_ascending(axis, sweep, sweep->turn);
+    cell = sweep->turn + ((walk->labels >> 10 * a) & 1023);
     cell = sweep->low + (cell < sweep->width ? cell : cell - sweep->width);
     return axis->periodic && cell >= axis->cells ? cell - axis->cells : cell;
 }
@@ -1835,6 +1844,17 @@ UGRID_FN_WALK void ugrid_i_visit(ugrid_near *walk, int32_t cells)
     if (walk->own_number >= 0) ugrid_i_halve(walk);
 }
 
+/* The next bucket of a walk through hashed cells, in the same row. */
+UGRID_FN_WALK void ugrid_i_next_bucket(ugrid_near *walk)
+{
+    int32_t const x = walk->begin + 1, y = walk->end;
+    walk->x.turn++;
+    walk->number = (walk->number + 1) & (walk->grid->cell_count - 1);
+    ugrid_i_visit(walk, 1);
+    walk->begin = x;
+    walk->end = y;
+}
+
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
    there: then left is 0. */
 UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
@@ -1843,9 +1863,13 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     int32_t cells = 1, turns = walk->x.width, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
-        ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
-        ugrid_i_next_rare_cell(&rare);
-        *walk = rare;
+        if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width) {
+            ugrid_i_next_bucket(walk);
+        } else {
+            ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
+            ugrid_i_next_rare_cell(&rare);
+            *walk = rare;
+        }
         return walk->z.width > 0;
     }
     if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
@@ -1884,6 +1908,8 @@ UGRID_FN_WALK int32_t ugrid_i_take_entry(ugrid_near *walk)
 UGRID_FN_WALK int32_t ugrid_i_entry_place(const ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
+    if (walk->bits & UGRID_I_HASHED_ROW && walk->above_local < 0)
+        return ugrid_i_is_in_cell(grid, entry, 0, walk->begin, walk->end, walk->row) ? entry : -1;
     if (walk->bits & UGRID_I_RARE)
         return ugrid_i_rare_place(grid, walk->bits, walk->above_local, entry, walk->begin,
                                   walk->end, walk->row);
@@ -2022,8 +2048,10 @@ UGRID_FN void ugrid_i_begin_special(ugrid_near *walk)
     int32_t const buckets = walk->grid->cell_count;
     walk->bits |= UGRID_I_SIFTS | 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
     if (!walk->grid->desc.unbounded) return;
+    if (!ugrid_i_tight(walk->grid) && walk->labels == 0) walk->bits |= UGRID_I_HASHED_ROW;
     if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
-    walk->bits |= 16 * 7 | UGRID_I_WHOLE;
+    walk->bits = (walk->bits & ~UGRID_I_HASHED_ROW) | 16 * 7 | UGRID_I_WHOLE;
+    walk->labels = 0;
     walk->x.low = walk->y.low = walk->z.low = 0;
     walk->x.width = buckets;
     walk->y.width = walk->z.width = 1;
@@ -4170,7 +4198,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
 
        fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
        search                  >>search-faster: blocks of points; of lists, slots and TIGHT:
-                               >>entries-faster; in vector instructions: >>lanes
+                               >>entries-faster; of hashed cells: >>hashed-faster; in vector
+                              instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
        pairs, counts, list     >>parallel-search
        move, sums              >>parallel-attributes
@@ -7033,7 +7062,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     memset(&header, 0, sizeof header);
     memcpy(header.magic, "ugrid.h\n", sizeof header.magic);
     header.byte_order = 0x01020304u;
-    header.version = 1;
+    header.version = 2; /* 1: other buckets of hashed cells */
     header.real_bytes = (int32_t)sizeof(ugrid_real);
     header.n = grid->n;
     header.entries = grid->entries;
