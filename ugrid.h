@@ -868,9 +868,9 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user);
 
 /* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
-   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT: cell by cell, or by
-   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and
-   ids are places. ids are valid during the call. */
+   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT, hashed: cell by cell, or
+   by ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i
+   and ids are places. ids are valid during the call. */
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
@@ -1523,8 +1523,8 @@ typedef struct ugrid_near {
 } ugrid_near;
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
-   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. HASHED_ROW: RARE, and within a row of
-   cells the next one is the next bucket. */
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. HASHED_ROW: RARE, and within a
+   row of cells the next one is the next bucket. */
 enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512, UGRID_I_HASHED_ROW = 1024 };
 enum { UGRID_I_BY_LABELS = 1 << 30 };   /* with the labels of a walk */
 
