@@ -118,7 +118,8 @@ UGRID_FN constexpr bool ugrid_i_by_entries(ugrid_path path)
 /* Are the cells near a point three plain loops (ugrid_i_each_near), without images? */
 UGRID_FN bool ugrid_i_goes_cell_by_cell(const ugrid *grid)
 {
-    return !ugrid_i_is_rare(grid) && !ugrid_i_is_periodic(grid) && grid->rows == grid->n;
+    return !ugrid_i_is_rare(grid) && !ugrid_i_by_labels(grid) && !ugrid_i_is_periodic(grid) &&
+           grid->rows == grid->n;
 }
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
