@@ -21,9 +21,9 @@
        per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
                        boxes, passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
-       faster forms    faster, count-faster, search-faster, entries-faster, lanes, query-faster,
-                       parallel-run, parallel-build, parallel-search, parallel-points,
-                       parallel-attributes
+       faster forms    faster, count-faster, search-faster, entries-faster, hashed-faster, lanes,
+                       query-faster, parallel-run, parallel-build, parallel-search,
+                       parallel-points, parallel-attributes
        checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
        end             parts, licence
@@ -894,9 +894,9 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user);
 
 /* fn(user, i, ids, count) for the rows of ugrid_neighbors, until fn returns non-zero
-   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT: cell by cell, or by
-   ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i and
-   ids are places. ids are valid during the call. */
+   (UGRID_STOPPED). Rows come in the order of the grid (FIXED, LIST, TIGHT, hashed: cell by cell, or
+   by ids), empty ones not at all, and a long row in pieces, one after the other. UGRID_PLACES: i
+   and ids are places. ids are valid during the call. */
 typedef int ugrid_row_fn(void *user, int32_t i, const int32_t *ids, int32_t count);
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user);
@@ -1016,14 +1016,17 @@ UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
     return (int32_t)(dim == 2 ? xy : xy | ugrid_i_spread(dim, z) << 2);
 }
 
-/* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
-   with these primes). The modulus is a power of two and takes the low bits only; the shift mixes
-   higher bits into them. */
+/* The hash bucket of a cell of an unbounded grid. Teschner hashes each cell to (x p1 xor y p2 xor
+   z p3) mod buckets. Here a row of cells is hashed so, with these primes, and its cells follow each
+   other in x: a strip of cells is a range of buckets, which goes on with bucket 0 after the last.
+   The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
+   them. */
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
-    uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
-    h ^= h >> 15;
-    return (int32_t)(h & (uint32_t)(buckets - 1));
+    uint32_t h = ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
+    h = (h ^ h >> 15) * 739982445u;
+    h ^= h >> 12;
+    return (int32_t)(((uint32_t)x + h) & (uint32_t)(buckets - 1));
 }
 
 /* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
@@ -1526,7 +1529,8 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
    MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells contain each
    label once, and each walk visits its cells by label. So all threads at the same step read cells
    of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
-   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
+   the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1 (up
+   to 1023; beyond, cells ascend).
    Across the border of a periodic axis labels continue beyond the last cell.
 
    Around a point of a LOOSE grid with a box this section is all there is. TIGHT grids, unbounded
@@ -1537,7 +1541,7 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
     int32_t width;  /* how many */
-    int32_t turn;   /* of ugrid_i_turns */
+    int32_t turn;   /* 0 .. width-1, in the order of the walk; strips: 0 or 1 */
 } ugrid_sweep;
 
 /* Few words, as they take registers in a kernel: what follows from others is not stored. */
@@ -1548,7 +1552,7 @@ typedef struct ugrid_near {
     /* private from here on */
     const ugrid *grid;
     ugrid_sweep x, y, z;
-    ugrid_real radius;
+    int32_t labels;     /* of ugrid_i_first_label, 10 bits an axis; 0: cells ascend */
     int32_t self;       /* the place to exclude, or -1 */
     int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
     int32_t above;      /* half walk, LOOSE. Sorted: only higher places count, everywhere; others:
@@ -1558,16 +1562,17 @@ typedef struct ugrid_near {
     int32_t bits;       /* >>walk-special: of the visited cell, 1 to 4 where it is not the first
                            along x, y, z; 16 to 64: axes on which only first cells of particles
                            count; UGRID_I_WHOLE and others */
-    int32_t row;        /* the number of the first cell of the visited row; -1: no row has these
-                           labels */
+    int32_t row;        /* the number of the first cell of the visited row */
     int32_t number;     /* of the cell visited */
     int32_t cursor, left; /* remaining entries of this cell: index, number; lists: left = 1 until
                              the end */
 } ugrid_near;
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
-   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. */
-enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512 };
+   ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. HASHED_ROW: RARE, and within a
+   row of cells the next one is the next bucket. */
+enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512, UGRID_I_HASHED_ROW = 1024 };
+enum { UGRID_I_BY_LABELS = 1 << 30 };   /* with the labels of a walk */
 
 /* What walks of >>walk-special do otherwise. */
 UGRID_FN_RARE ugrid_sweep ugrid_i_special_sweep(const ugrid *grid, int a, ugrid_real from,
@@ -1578,6 +1583,8 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
 UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk);
 UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_t above_local,
                                          int32_t entry, int32_t x, int32_t y, int32_t z);
+UGRID_FN int ugrid_i_is_in_cell(const ugrid *grid, int32_t place, int32_t local, int32_t x,
+                                int32_t y, int32_t z);
 
 /* Does a walk go by strips of cells? */
 UGRID_FN_WALK int ugrid_i_by_strips(const ugrid *grid)
@@ -1600,8 +1607,7 @@ UGRID_FN_WALK int ugrid_i_spans_are_two(const ugrid *grid)
 /* Is a walk through this grid a rare one? */
 UGRID_FN_WALK int ugrid_i_is_rare(const ugrid *grid)
 {
-    return ugrid_i_by_labels(grid) || grid->desc.unbounded ||
-           grid->desc.cell_order != UGRID_ROWS ||
+    return grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS ||
            (ugrid_i_tight(grid) && !ugrid_i_spans_are_two(grid));
 }
 
@@ -1668,10 +1674,28 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
     walk.x = walk.y = walk.z = none;
-    walk.radius = 0;
+    walk.labels = 0;
     walk.self = walk.own_number = walk.above = walk.above_local = walk.only_above = -1;
     walk.bits = walk.row = walk.number = walk.cursor = walk.left = 0;
     return walk;
+}
+
+/* With which cell of a sweep along axis a a walk by labels begins: the first whose label, its
+   coordinate modulo `labels`, is the smallest. The others follow, and those before it come last.
+   rings = ceil(radius / width of a cell), at least 1. A sweep that has more cells than labels, and
+   one where labels would not fit the axis, take its width. More than 1023 labels: 0. */
+UGRID_FN int32_t ugrid_i_first_label(const ugrid *grid, int a, const ugrid_sweep *sweep,
+                                     ugrid_real radius)
+{
+    const ugrid_axis *axis = &grid->axis[a];
+    int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell)),
+                  most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t labels = 2 * (rings < 1 ? 1 : rings) + 1, after;
+    if (labels < sweep->width || labels > most) labels = sweep->width;
+    if (a >= grid->desc.dim || labels <= 1 || labels > 1023) return 0;
+    after = sweep->low % labels; /* below 0 where low is, in an unbounded grid */
+    if (after < 0) after += labels;
+    return after > 0 && labels - after < sweep->width ? labels - after : 0;
 }
 
 /* A walk within `radius` of the box from .. to. On periodic axes its corners lie in the grid's
@@ -1680,10 +1704,13 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
                                      const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
-    walk.radius = radius;
     walk.x = ugrid_i_sweep(grid, 0, from[0], to[0], radius);
     walk.y = ugrid_i_sweep(grid, 1, from[1], to[1], radius);
     walk.z = ugrid_i_sweep(grid, 2, from[2], to[2], radius);
+    if (ugrid_i_by_labels(grid))
+        walk.labels = UGRID_I_BY_LABELS | ugrid_i_first_label(grid, 0, &walk.x, radius) |
+                      ugrid_i_first_label(grid, 1, &walk.y, radius) << 10 |
+                      ugrid_i_first_label(grid, 2, &walk.z, radius) << 20;
     if (ugrid_i_is_rare(grid)) walk.bits = UGRID_I_RARE;
     if (ugrid_i_tight(grid) || grid->desc.unbounded) ugrid_i_begin_special(&walk);
     walk.x.turn = walk.y.turn = INT32_MAX - 1; /* the first step begins the first row of z = 0 */
@@ -1758,6 +1785,17 @@ UGRID_FN_WALK int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_swee
 {
     int32_t const over = ugrid_i_wrapped(axis, sweep);
     return offset < over ? offset : sweep->low + offset - over;
+}
+
+/* The cell of a turn of a sweep along axis a. */
+UGRID_FN_WALK int32_t ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t cell;
+    if (walk->labels == 0) return ugrid_i_ascending(axis, sweep, sweep->turn);
+    cell = sweep->turn + ((walk->labels >> 10 * a) & 1023);
+    cell = sweep->low + (cell < sweep->width ? cell : cell - sweep->width);
+    return axis->periodic && cell >= axis->cells ? cell - axis->cells : cell;
 }
 
 /* The strip of this turn: its cell with the lowest x, and the number of its cells. On a periodic
@@ -1836,9 +1874,8 @@ UGRID_FN_WALK int ugrid_i_next_row(ugrid_near *walk)
             return 0;
         }
     }
-    y = ugrid_i_ascending(&axis[1], &walk->y, walk->y.turn);
-    walk->row = (ugrid_i_ascending(&axis[2], &walk->z, walk->z.turn) * axis[1].cells + y) *
-                axis[0].cells;
+    y = ugrid_i_turn_cell(walk, 1, &walk->y);
+    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells + y) * axis[0].cells;
     return 1;
 }
 
@@ -1853,6 +1890,17 @@ UGRID_FN_WALK void ugrid_i_visit(ugrid_near *walk, int32_t cells)
     if (walk->own_number >= 0) ugrid_i_halve(walk);
 }
 
+/* The next bucket of a walk through hashed cells, in the same row. */
+UGRID_FN_WALK void ugrid_i_next_bucket(ugrid_near *walk)
+{
+    int32_t const x = walk->begin + 1, y = walk->end;
+    walk->x.turn++;
+    walk->number = (walk->number + 1) & (walk->grid->cell_count - 1);
+    ugrid_i_visit(walk, 1);
+    walk->begin = x;
+    walk->end = y;
+}
+
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
    there: then left is 0. */
 UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
@@ -1861,20 +1909,23 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     int32_t cells = 1, turns = walk->x.width, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
-        ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
-        ugrid_i_next_rare_cell(&rare);
-        *walk = rare;
+        if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width) {
+            ugrid_i_next_bucket(walk);
+        } else {
+            ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
+            ugrid_i_next_rare_cell(&rare);
+            *walk = rare;
+        }
         return walk->z.width > 0;
     }
     if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
     if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
     x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
-                                : ugrid_i_ascending(&grid->axis[0], &walk->x, walk->x.turn);
+                                : ugrid_i_turn_cell(walk, 0, &walk->x);
     walk->number = walk->row + x;
     if (ugrid_i_tight(grid))
         walk->bits = ugrid_i_visited_bits(
-            walk, x, ugrid_i_ascending(&grid->axis[1], &walk->y, walk->y.turn),
-            ugrid_i_ascending(&grid->axis[2], &walk->z, walk->z.turn));
+            walk, x, ugrid_i_turn_cell(walk, 1, &walk->y), ugrid_i_turn_cell(walk, 2, &walk->z));
     ugrid_i_visit(walk, cells);
     return 1;
 }
@@ -1903,6 +1954,8 @@ UGRID_FN_WALK int32_t ugrid_i_take_entry(ugrid_near *walk)
 UGRID_FN_WALK int32_t ugrid_i_entry_place(const ugrid_near *walk, int32_t entry)
 {
     const ugrid *grid = walk->grid;
+    if (walk->bits & UGRID_I_HASHED_ROW && walk->above_local < 0)
+        return ugrid_i_is_in_cell(grid, entry, 0, walk->begin, walk->end, walk->row) ? entry : -1;
     if (walk->bits & UGRID_I_RARE)
         return ugrid_i_rare_place(grid, walk->bits, walk->above_local, entry, walk->begin,
                                   walk->end, walk->row);
@@ -1941,6 +1994,21 @@ UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 UGRID_FN int ugrid_has_ranges(const ugrid *grid)
 {
     return grid->n > 0 && ugrid_i_sorted(grid) && !grid->desc.unbounded;
+}
+
+/* Are searches over all particles ranges of places, by strips of hashed cells? SORT and COUNT,
+   LOOSE, with records and the walk UGRID_CELLS. */
+UGRID_FN int ugrid_i_by_buckets(const ugrid *grid)
+{
+    return grid->n > 0 && grid->desc.unbounded && ugrid_i_sorted(grid) && grid->record &&
+           grid->desc.walk == UGRID_CELLS;
+}
+
+/* Is a point in row y, z of the cells of an unbounded grid? */
+UGRID_FN int ugrid_i_is_in_row(const ugrid *grid, const ugrid_real *p, int32_t y, int32_t z)
+{
+    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
+           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z);
 }
 
 /* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
@@ -2026,8 +2094,10 @@ UGRID_FN void ugrid_i_begin_special(ugrid_near *walk)
     int32_t const buckets = walk->grid->cell_count;
     walk->bits |= UGRID_I_SIFTS | 16 * (walk->x.turn | walk->y.turn << 1 | walk->z.turn << 2);
     if (!walk->grid->desc.unbounded) return;
+    if (!ugrid_i_tight(walk->grid) && walk->labels == 0) walk->bits |= UGRID_I_HASHED_ROW;
     if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
-    walk->bits |= 16 * 7 | UGRID_I_WHOLE;
+    walk->bits = (walk->bits & ~UGRID_I_HASHED_ROW) | 16 * 7 | UGRID_I_WHOLE;
+    walk->labels = 0;
     walk->x.low = walk->y.low = walk->z.low = 0;
     walk->x.width = buckets;
     walk->y.width = walk->z.width = 1;
@@ -2040,42 +2110,12 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
            (z != walk->z.low) << 2;
 }
 
-/* In how many turns a rare walk makes the sweep along axis a. MODULAR: as many as there are labels,
-   2 * rings + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more
-   than the cells: in a small box, and at the end of the coordinates of an unbounded grid
-   (ugrid_i_floor). */
+/* In how many turns a rare walk makes the sweep along axis a. */
 UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
 {
     const ugrid *grid = walk->grid;
-    const ugrid_axis *axis = &grid->axis[a];
-    int32_t const most = grid->desc.unbounded ? sweep->width + 2 : axis->cells;
-    int32_t rings, labels;
-    if (a == 0 && ugrid_i_by_strips(grid)) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
-    if (!ugrid_i_by_labels(grid) || walk->bits & UGRID_I_WHOLE || a >= grid->desc.dim ||
-        sweep->width == 0)
-        return sweep->width;
-    rings = -ugrid_i_floor(-(walk->radius * axis->per_cell));
-    labels = 2 * (rings < 1 ? 1 : rings) + 1;
-    return labels > sweep->width && labels <= most ? labels : sweep->width;
-}
-
-/* The cell of a turn; 0 if MODULAR has no cell with this label here. There a turn is a label, (low
-   + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn_cell(const ugrid_near *walk, int a, const ugrid_sweep *sweep,
-                               int32_t *cell)
-{
-    const ugrid_axis *axis = &walk->grid->axis[a];
-    int32_t turns, offset = sweep->turn;
-    if (!ugrid_i_by_labels(walk->grid) || walk->bits & UGRID_I_WHOLE) {
-        *cell = ugrid_i_ascending(axis, sweep, offset);
-        return 1;
-    }
-    turns = ugrid_i_turns(walk, a, sweep);
-    offset -= sweep->low % turns;
-    if (offset < 0) offset += turns;
-    if (offset >= turns) offset -= turns;
-    *cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
-    return offset < sweep->width;
+    if (a > 0 || !ugrid_i_by_strips(grid)) return sweep->width;
+    return ugrid_i_wrapped(&grid->axis[0], sweep) > 0 ? 2 : 1;
 }
 
 /* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
@@ -2100,43 +2140,35 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
 {
     const ugrid_axis *const axis = walk->grid->axis;
-    int32_t y, z;
-    int const has_y = ugrid_i_turn_cell(walk, 1, &walk->y, &y),
-              has_z = ugrid_i_turn_cell(walk, 2, &walk->z, &z);
-    walk->row = has_y && has_z ? (z * axis[1].cells + y) * axis[0].cells : -1;
-    if (walk->row < 0) walk->x.turn = INT32_MAX - 1; /* to the next row */
+    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells +
+                 ugrid_i_turn_cell(walk, 1, &walk->y)) * axis[0].cells;
 }
 
-/* The number of the visited cell of a rare walk; -1: no cell has these labels. Unbounded: begin,
-   end and row are then x, y and z of the cell. moved: as ugrid_i_advance has said. */
+/* The number of the visited cell of a rare walk. Unbounded: begin, end and row are then x, y and z
+   of the cell. moved: as ugrid_i_advance has said. */
 UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int moved, int32_t *cells)
 {
     const ugrid *grid = walk->grid;
-    int32_t x = 0, y = 0, z = 0, number = -1;
-    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded;
-    int there = 1;
-    if (by_rows && walk->row < 0) return -1;
-    if (ugrid_i_by_strips(grid)) x = ugrid_i_strip(&grid->axis[0], &walk->x, cells);
-    else there = ugrid_i_turn_cell(walk, 0, &walk->x, &x);
-    if (moved == 1 && grid->desc.unbounded && !ugrid_i_by_labels(grid)) { /* as before */
+    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded,
+              whole = (walk->bits & UGRID_I_WHOLE) != 0;
+    int32_t const x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, cells)
+                      : whole                 ? walk->x.turn
+                                              : ugrid_i_turn_cell(walk, 0, &walk->x);
+    int32_t y = 0, z = 0;
+    if (moved == 1 && grid->desc.unbounded) { /* as before */
         y = walk->end;
         z = walk->row;
-        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
     } else if (!by_rows || ugrid_i_tight(grid)) {
-        there = ugrid_i_turn_cell(walk, 1, &walk->y, &y) && there;
-        there = ugrid_i_turn_cell(walk, 2, &walk->z, &z) && there;
-        if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
+        y = ugrid_i_turn_cell(walk, 1, &walk->y);
+        z = ugrid_i_turn_cell(walk, 2, &walk->z);
     }
-    if (there)
-        number = by_rows                      ? walk->row + x
-                 : walk->bits & UGRID_I_WHOLE ? x
-                                              : ugrid_i_number(grid, x, y, z);
+    if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
     if (grid->desc.unbounded) {
         walk->begin = x;
         walk->end = y;
         walk->row = z;
     }
-    return number;
+    return by_rows ? walk->row + x : whole ? x : ugrid_i_number(grid, x, y, z);
 }
 
 /* ugrid_i_next_cell of a rare walk. */
@@ -2151,7 +2183,7 @@ UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
         walk->number = ugrid_i_rare_number(walk, moved, &cells);
         begin = walk->begin;
         end = walk->end;
-        if (walk->number >= 0) ugrid_i_visit(walk, cells);
+        ugrid_i_visit(walk, cells);
         if (grid->desc.unbounded) {
             walk->begin = begin;
             walk->end = end;
@@ -4329,7 +4361,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
 
        fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
        search                  >>search-faster: blocks of points; of lists, slots and TIGHT:
-                               >>entries-faster; in vector instructions: >>lanes
+                               >>entries-faster; of hashed cells: >>hashed-faster; in vector
+                              instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
        pairs, counts, list     >>parallel-search
        move, sums              >>parallel-attributes
@@ -5166,6 +5199,9 @@ static int ugrid_i_filters_only_radii(const ugrid *grid)
 static int ugrid_i_by_members(const ugrid *grid);
 UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
+/* >>hashed-faster. */
+UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search);
+
 /* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
 typedef struct ugrid_i_filtering {
     const ugrid_i_search *search;       /* the caller's */
@@ -5235,19 +5271,20 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
     int const by_cells = ugrid_i_by_cells(given->grid),
+              by_buckets = ugrid_i_by_buckets(given->grid), by_places = by_cells | by_buckets,
               by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
                            given->last == given->grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
-    if (by_cells && given->take == ugrid_i_take_row_length)
+    if (by_places && given->take == ugrid_i_take_row_length)
         wanted.take = ugrid_i_take_row_length_ahead;
-    if (by_cells && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
+    if (by_places && given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
     search = wanted;
-    if (!by_cells && !by_members) {
+    if (!by_places && !by_members) {
         *stopped = ugrid_i_place_rows(&search);
         return 1;
     }
     if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
-    search.radii = by_cells && given->grid->filter.radii != NULL && wanted.filtered;
+    search.radii = by_places && given->grid->filter.radii != NULL && wanted.filtered;
     if ((wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) ||
         (by_members && (wanted.filtered | wanted.above))) {
         filtering.search = &wanted;
@@ -5256,7 +5293,9 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         search.take = ugrid_i_take_through;
         search.user = &filtering;
     }
-    *stopped = by_cells ? ugrid_i_cell_rows(&search) : ugrid_i_rows_by_members(&search);
+    *stopped = by_cells     ? ugrid_i_cell_rows(&search)
+               : by_buckets ? ugrid_i_hashed_rows(&search)
+                            : ugrid_i_rows_by_members(&search);
     return 1;
 }
 
@@ -5497,6 +5536,255 @@ UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
         for (c = 0; fits && c < block.last - block.first; c++)
             if (ugrid_i_member_rows(&search, &block, c)) return 1;
         if (ugrid_i_other_rows(&search, &block, !fits)) return 1;
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>hashed-faster: SORT and COUNT with hashed cells
+
+   A block is some particles at adjacent places that lie in one row of cells, close to each other.
+   Its candidates come by strips of cells: each is a range of places, with the entries of all cells
+   that share its buckets. Those of cells far away fail the test of the distance. Where two strips
+   share places, an entry counts in the strip of its own row only, so it is taken once. The order
+   is that of a walk by cells.
+
+       strips of a block in row y, z          buckets  12 13 14 15  0  1  2
+       y - 1, z   buckets 14 15 0             row y-1        *  *   *
+       y, z       buckets 1 2 3               row y                    *  *
+       y + 1, z   buckets 13 14 15            row y+1     *  *  *             14 and 15 are shared
+   ---------------------------------------------------------------------------------------------- */
+
+/* STRIPS: of one walk. HASHED: the places that are divided into blocks at a time. */
+enum { UGRID_I_MOST_STRIPS = 64, UGRID_I_HASHED = 64 };
+
+typedef struct ugrid_i_strips {
+    int32_t begin[UGRID_I_MOST_STRIPS], end[UGRID_I_MOST_STRIPS];   /* places */
+    int32_t y[UGRID_I_MOST_STRIPS], z[UGRID_I_MOST_STRIPS];         /* the row */
+    uint8_t shared[UGRID_I_MOST_STRIPS];    /* has places of another one, too */
+    int32_t count;
+} ugrid_i_strips;
+
+/* Adds the places of some buckets, cells of row y, z. 0: there are too many strips. */
+static int ugrid_i_add_strip(const ugrid *grid, int32_t bucket, int32_t cells, int32_t y, int32_t z,
+                             ugrid_i_strips *strips)
+{
+    int32_t const begin = grid->start[bucket], end = grid->start[bucket + cells],
+                  at = strips->count;
+    int32_t s;
+    if (begin == end) return 1;
+    if (at == UGRID_I_MOST_STRIPS) return 0;
+    strips->begin[at] = begin;
+    strips->end[at] = end;
+    strips->y[at] = y;
+    strips->z[at] = z;
+    strips->shared[at] = 0;
+    for (s = 0; s < at; s++)
+        if (strips->begin[s] < end && begin < strips->end[s])
+            strips->shared[s] = strips->shared[at] = 1;
+    strips->count++;
+    return 1;
+}
+
+/* The strips of a walk, in its order; all places where it visits every bucket. 0: too many. */
+static int ugrid_i_strips_of(const ugrid_near *walk, ugrid_i_strips *strips)
+{
+    const ugrid *grid = walk->grid;
+    int32_t const buckets = grid->cell_count, width = walk->x.width;
+    int32_t y, z;
+    strips->count = 0;
+    if (walk->bits & UGRID_I_WHOLE) return ugrid_i_add_strip(grid, 0, buckets, 0, 0, strips);
+    for (z = walk->z.low; z < walk->z.low + walk->z.width; z++)
+        for (y = walk->y.low; y < walk->y.low + walk->y.width; y++) {
+            int32_t const first = ugrid_i_hash(walk->x.low, y, z, buckets),
+                          room = buckets - first, before = width < room ? width : room;
+            if (!ugrid_i_add_strip(grid, first, before, y, z, strips)) return 0;
+            if (before < width && !ugrid_i_add_strip(grid, 0, width - before, y, z, strips))
+                return 0;
+        }
+    return 1;
+}
+
+/* Copies the candidates begin .. end-1 of a strip, or notes them as a range to be copied. first:
+   as ugrid_i_copy_ghosts. */
+static void ugrid_i_copy_strip(const ugrid_i_search *search, const ugrid_i_strips *strips,
+                               int32_t s, int32_t begin, int32_t end, int32_t first,
+                               ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int const all = !search->half || grid->rows == grid->n;
+    int32_t k;
+    if (!strips->shared[s]) {
+        set->begin[set->ranges] = begin;
+        set->end[set->ranges++] = end;
+        if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
+        return;
+    }
+    ugrid_i_copy_ranges(search, first, set);
+    for (k = begin; k < end; k++)
+        if (ugrid_i_is_in_row(grid, grid->record[k].x, strips->y[s], strips->z[s]) &&
+            (all || k > first || grid->record[k].link >= grid->rows))
+            ugrid_i_copy(search, k, k + 1, set);
+}
+
+/* Collects the candidates of a block. 0: they do not fit. In a half search from its first place on,
+   and 0 where others than of its row lie between its places. */
+static int ugrid_i_collect_strips(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                                  ugrid_i_candidates *set)
+{
+    ugrid_near const walk = ugrid_i_near_box(search->grid, block->from, block->to, search->reach);
+    ugrid_i_strips strips;
+    int32_t count = 0, s;
+    set->count = set->own = set->ranges = set->images = 0;
+    if (walk.bits & UGRID_I_WHOLE || !ugrid_i_strips_of(&walk, &strips)) return 0;
+    for (s = 0; s < strips.count; s++) {
+        int32_t const begin = search->half && strips.begin[s] < block->first ? block->first
+                                                                              : strips.begin[s];
+        if (begin >= strips.end[s]) continue;
+        count += strips.end[s] - begin;
+        if (count > UGRID_I_GATHER) return 0;
+        if (search->half && begin == block->first && strips.shared[s]) return 0;
+        ugrid_i_copy_strip(search, &strips, s, begin, strips.end[s], block->first, set);
+    }
+    ugrid_i_end_candidates(search, block->first, set);
+    return 1;
+}
+
+/* Passes on what is near p among the candidates so far, and begins anew. */
+static int ugrid_i_end_piece(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                             ugrid_i_candidates *set)
+{
+    int stopped;
+    ugrid_i_end_candidates(search, row, set);
+    stopped = set->count > 0 && ugrid_i_pass_row(search, set, row, p, 0, 0);
+    set->count = 0;
+    return stopped;
+}
+
+/* The row of a point with any number of candidates: those of its walk but the place of the walk
+   itself (half: above it), in pieces. */
+static int ugrid_i_hashed_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                              const ugrid_near *walk, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const place = walk->self;
+    int const above = search->half && grid->rows == grid->n;
+    ugrid_i_strips strips;
+    int32_t count = 0, s;
+    if (!ugrid_i_strips_of(walk, &strips))
+        return place < 0 ? ugrid_i_walk_row(search, row, p, *walk)
+                         : ugrid_i_place_row(search, place);
+    set->count = set->own = set->ranges = set->images = 0;
+    for (s = 0; s < strips.count; s++) {
+        int32_t begin = above && strips.begin[s] <= place ? place + 1 : strips.begin[s];
+        while (begin < strips.end[s]) {
+            int32_t const room = UGRID_I_GATHER - count, left = strips.end[s] - begin;
+            int32_t end = begin + (left < room ? left : room);
+            if (begin == place) { /* not itself */
+                begin++;
+                continue;
+            }
+            if (begin < place && place < end) end = place;
+            ugrid_i_copy_strip(search, &strips, s, begin, end, place, set);
+            count += end - begin;
+            begin = end;
+            if (count < UGRID_I_GATHER) continue;
+            if (ugrid_i_end_piece(search, row, p, set)) return 1;
+            count = 0;
+        }
+    }
+    return ugrid_i_end_piece(search, row, p, set);
+}
+
+/* Some adjacent places, and what becomes of them. */
+typedef struct ugrid_i_hashed {
+    int32_t first, count;
+    int32_t x[UGRID_I_HASHED], y[UGRID_I_HASHED], z[UGRID_I_HASHED];    /* cells */
+    uint8_t done[UGRID_I_HASHED];
+    int32_t member[UGRID_I_HASHED];                                     /* of the block */
+} ugrid_i_hashed;
+
+/* Takes up to UGRID_I_HASHED places. Ghosts have no rows. */
+static void ugrid_i_take_places(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_hashed *some)
+{
+    int32_t k;
+    some->first = first;
+    some->count = last - first < UGRID_I_HASHED ? last - first : UGRID_I_HASHED;
+    for (k = 0; k < some->count; k++) {
+        const ugrid_record *record = &grid->record[first + k];
+        some->x[k] = ugrid_i_raw_coordinate(&grid->axis[0], record->x[0]);
+        some->y[k] = ugrid_i_raw_coordinate(&grid->axis[1], record->x[1]);
+        some->z[k] =
+            grid->desc.dim == 2 ? 0 : ugrid_i_raw_coordinate(&grid->axis[2], record->x[2]);
+        some->done[k] = record->link >= grid->rows;
+    }
+}
+
+/* Chooses the block that begins with place `from` of these: places of one row of cells, within
+   UGRID_I_JOINED cells, and few ones if of several cells. Rows in order: adjacent places only. */
+static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *some, int32_t from,
+                                 ugrid_i_block_of *block)
+{
+    int32_t const most = search->form == UGRID_I_AVX512 ? 20 : 10;
+    int const in_order = search->take == ugrid_i_take_in_order;
+    int32_t k;
+    memset(block, 0, sizeof *block);
+    block->first = some->first + from;
+    for (k = from; k < some->count; k++) {
+        int32_t const beyond = some->x[k] - some->x[from];
+        int const joins = !some->done[k] && some->y[k] == some->y[from] &&
+                          some->z[k] == some->z[from] && beyond >= 0 &&
+                          beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1);
+        if (!joins && in_order) return;
+        if (!joins) continue;
+        some->done[k] = 1;
+        some->member[block->count] = some->first + k;
+        ugrid_i_extend(block, search->grid->record[some->first + k].x);
+    }
+}
+
+/* The rows of a block. Members and candidates are in the same order. */
+static int ugrid_i_hashed_block(const ugrid_i_search *search, const ugrid_i_hashed *some,
+                                const ugrid_i_block_of *block, ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int const fits = (!search->half || grid->rows == grid->n) &&
+                     ugrid_i_collect_strips(search, block, set);
+    int32_t at = 0, first = 0, k;
+    for (k = 0; k < block->count; k++) {
+        int32_t const place = some->member[k];
+        const ugrid_record *record = &grid->record[place];
+        if (!fits) {
+            ugrid_near const walk = ugrid_near_place(grid, place, search->reach);
+            if (ugrid_i_hashed_row(search, place, record->x, &walk, set)) return 1;
+            continue;
+        }
+        while (set->name[at] != (search->places ? place : record->link)) at++;
+        if (k == 0) first = at;
+        if (ugrid_i_pass_row(search, set, place, record->x, search->half ? first : at, at + 1))
+            return 1;
+    }
+    return 0;
+}
+
+/* All rows of a search, block by block. 1 if `take` ended it. */
+UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search)
+{
+    const ugrid *grid = search->grid;
+    int32_t const entered = grid->start[grid->cell_count],
+                  last = search->last < entered ? search->last : entered;
+    int32_t place, k;
+    ugrid_i_candidates set;
+    ugrid_i_hashed some;
+    ugrid_i_block_of block;
+    for (place = search->first; place < last; place += some.count) {
+        ugrid_i_take_places(grid, place, last, &some);
+        for (k = 0; k < some.count; k++) {
+            if (some.done[k]) continue;
+            ugrid_i_choose_block(search, &some, k, &block);
+            if (ugrid_i_hashed_block(search, &some, &block, &set)) return 1;
+        }
     }
     return 0;
 }
@@ -5967,7 +6255,16 @@ static void ugrid_i_lone_point(const ugrid_i_search *search, int32_t q, const ug
 {
     ugrid_near const walk = ugrid_near_within(search->grid, p, search->reach);
     if (ugrid_i_by_cells(search->grid)) (void)ugrid_i_long_row(search, q, p, walk, set);
+    else if (ugrid_i_by_buckets(search->grid)) (void)ugrid_i_hashed_row(search, q, p, &walk, set);
     else (void)ugrid_i_walk_row(search, q, p, walk);
+}
+
+/* Are two points of one bucket in one cell? In a box they are. */
+static int ugrid_i_shares_cell(const ugrid *grid, const ugrid_real p[3], const ugrid_real q[3])
+{
+    return !grid->desc.unbounded ||
+           ugrid_i_is_in_row(grid, q, ugrid_i_raw_coordinate(&grid->axis[1], p[1]),
+                             ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
 }
 
 /* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
@@ -5987,11 +6284,14 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
         q[block.count] = (int32_t)(at->word[k] >> 32);
         if (!ugrid_i_query_point(&at->queries, grid, q[block.count], point)) continue;
         if (block.count == 0) cell = ugrid_cell_at(grid, point);
-        else if (ugrid_cell_at(grid, point) != cell) break;
+        else if (ugrid_cell_at(grid, point) != cell || !ugrid_i_shares_cell(grid, p[0], point))
+            break;
         ugrid_i_extend(&block, point);
     }
     if (block.count == 0) return k;
-    fits = ugrid_i_by_cells(grid) && ugrid_i_collect(search, &block, set);
+    fits = ugrid_i_by_cells(grid) ? ugrid_i_collect(search, &block, set)
+                                  : ugrid_i_by_buckets(grid) &&
+                                        ugrid_i_collect_strips(search, &block, set);
     for (j = 0; j < block.count; j++) {
         if (fits) (void)ugrid_i_block_row(search, &block, set, q[j], p[j], j);
         else ugrid_i_lone_point(search, q[j], p[j], set);
@@ -6929,7 +7229,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     memset(&header, 0, sizeof header);
     memcpy(header.magic, "ugrid.h\n", sizeof header.magic);
     header.byte_order = 0x01020304u;
-    header.version = 1;
+    header.version = 2; /* 1: other buckets of hashed cells */
     header.real_bytes = (int32_t)sizeof(ugrid_real);
     header.n = grid->n;
     header.entries = grid->entries;

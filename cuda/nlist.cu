@@ -708,6 +708,7 @@ struct nlist_i_old_source {
 
 #ifdef NLIST_I_UGRID_CUDA
 /* Grid, candidate by candidate. */
+template <bool Hashed>
 struct nlist_i_ugrid_walk_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
@@ -727,7 +728,15 @@ struct nlist_i_ugrid_walk_source {
                                            nlist_i_gap(&list.desc) +
                                                (query.radius + nlist_i_largest(list, job.facts)));
         nlist_real q[3];
-        while (ugrid_next(&walk)) {
+        if (Hashed)
+            ugrid_i_each_hashed(
+                grid.grid, walk,
+                [&](int32_t k, const ugrid_record &record) {
+                    return k != turn &&
+                           nlist_i_lists(&list, rows.uid, &query, record.link, record.x);
+                },
+                [&](int32_t, const ugrid_record &record) { found(record.link); });
+        while (!Hashed && ugrid_next(&walk)) {
             ugrid_point(&grid.grid, walk.place, q);
             if (nlist_i_lists(&list, rows.uid, &query, walk.id, q)) found(walk.id);
         }
@@ -3224,7 +3233,9 @@ nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, cons
     memset(&view.grid.filter, 0, sizeof view.grid.filter); /* the list has its own */
     ugrid_path const path = ugrid_path_of(&view.grid);
     if (ugrid_i_by_entries(path))
-        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
+        return path == UGRID_PATH_HASHED
+                   ? nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source<true>{view}, stream)
+                   : nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source<false>{view}, stream);
     nlist_result const result = nlist_i_take_words(gpu, job.n, stream);
     if (result != NLIST_OK) return result;
     if (path == UGRID_PATH_STRIPS)

@@ -115,6 +115,7 @@ enum ugrid_path {
     UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
     UGRID_PATH_SPECIAL, /* entry by entry, any grid: by ugrid_next */
     UGRID_PATH_FILTERED_SPECIAL,
+    UGRID_PATH_HASHED,  /* records, by strips of hashed cells */
     UGRID_PATHS
 };
 
@@ -127,13 +128,15 @@ UGRID_FN constexpr bool ugrid_i_by_entries(ugrid_path path)
 /* Are the cells near a point three plain loops (ugrid_i_each_near), without images? */
 UGRID_FN bool ugrid_i_goes_cell_by_cell(const ugrid *grid)
 {
-    return !ugrid_i_is_rare(grid) && !ugrid_i_is_periodic(grid) && grid->rows == grid->n;
+    return !ugrid_i_is_rare(grid) && !ugrid_i_by_labels(grid) && !ugrid_i_is_periodic(grid) &&
+           grid->rows == grid->n;
 }
 
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
     if (ugrid_i_filters(grid))
         return ugrid_i_is_rare(grid) ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
+    if (ugrid_i_by_buckets(grid)) return UGRID_PATH_HASHED;
     if (!ugrid_has_ranges(grid) || !grid->record)
         return ugrid_i_goes_cell_by_cell(grid) ? UGRID_PATH_WALK : UGRID_PATH_SPECIAL;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
@@ -196,7 +199,7 @@ __device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_rea
 {
     for (int a = 0; a < 3; a++) {
         contact.d[a] = q[a] - p[a];
-        if (Path != UGRID_PATH_STRIPS && Path != UGRID_PATH_WALK)
+        if (Path != UGRID_PATH_STRIPS && Path != UGRID_PATH_WALK && Path != UGRID_PATH_HASHED)
             contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
     }
     contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
@@ -286,6 +289,33 @@ __device__ __forceinline__ void ugrid_i_each_near(const ugrid &grid, const ugrid
     }
 }
 
+/* f(place, record) for the candidates of a walk through hashed cells that accept(place, record), in
+   its order. A strip of cells is a range of buckets, and holds entries of other cells, too: far
+   ones, and those of other strips of the walk. An entry counts in the strip of its own row. */
+template <class Accept, class F>
+__device__ __forceinline__ void ugrid_i_each_hashed(const ugrid &grid, const ugrid_near &walk,
+                                                    Accept accept, F f)
+{
+    bool const whole = (walk.bits & UGRID_I_WHOLE) != 0;
+    int32_t const buckets = grid.cell_count, low = walk.x.low, width = walk.x.width,
+                  y_low = walk.y.low, y_end = y_low + walk.y.width,
+                  z_end = walk.z.low + walk.z.width;
+    for (int32_t z = walk.z.low; z < z_end; z++)
+        for (int32_t y = y_low; y < y_end; y++) {
+            int32_t bucket = whole ? 0 : ugrid_i_hash(low, y, z, buckets);
+            for (int32_t left = width; left > 0; bucket = 0) { /* bucket 0 follows the last one */
+                int32_t const cells = min(left, buckets - bucket),
+                              begin = grid.start[bucket], end = grid.start[bucket + cells];
+                left -= cells;
+                for (int32_t k = begin; k < end; k++) {
+                    ugrid_record const record = ugrid_i_fetch_record(&grid.record[k]);
+                    if (accept(k, record) && (whole || ugrid_i_is_in_row(&grid, record.x, y, z)))
+                        f(k, record);
+                }
+            }
+        }
+}
+
 /* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once
    over all places. */
 template <ugrid_path Path, class F>
@@ -311,6 +341,19 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
         ugrid_i_each_near(grid, p, place, reach, half, [&](int32_t other, const ugrid_real *at) {
             meet(other, ugrid_id(&grid, other), at);
         });
+    } else if (Path == UGRID_PATH_HASHED) {
+        int32_t const least = half ? place : -1;
+        ugrid_i_each_hashed(
+            grid, ugrid_near_place(&grid, place, radius),
+            [&](int32_t k, const ugrid_record &record) {
+                return ugrid_i_touch<Path>(grid, p, record.x, limit, contact) && k != place &&
+                       k > least;
+            },
+            [&](int32_t k, const ugrid_record &record) {
+                contact.place_j = k;
+                contact.j = record.link;
+                f(contact);
+            });
     } else if (ugrid_i_by_entries(Path)) {
         ugrid_near walk =
             half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
@@ -385,7 +428,8 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>, ugrid_i_each_kernel<UGRID_PATH_SPECIAL, F>,
-        ugrid_i_each_kernel<UGRID_PATH_FILTERED_SPECIAL, F>};
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED_SPECIAL, F>,
+        ugrid_i_each_kernel<UGRID_PATH_HASHED, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
@@ -403,7 +447,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_SPECIAL, T, F>,
-        ugrid_i_sum_kernel<UGRID_PATH_FILTERED_SPECIAL, T, F>};
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED_SPECIAL, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_HASHED, T, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
@@ -2977,7 +3022,8 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_SPECIAL, Count>,
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED_SPECIAL, Count>};
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED_SPECIAL, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_HASHED, Count>};
     ugrid_path const path = ugrid_path_of(&gpu->device.grid);
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
@@ -3008,7 +3054,7 @@ ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugr
         ugrid_i_fill_kernel<UGRID_PATH_WALK>,     ugrid_i_fill_kernel<UGRID_PATH_RANGES>,
         ugrid_i_fill_kernel<UGRID_PATH_RANGES>,   ugrid_i_fill_kernel<UGRID_PATH_RANGES>,
         ugrid_i_fill_kernel<UGRID_PATH_FILTERED>, ugrid_i_fill_kernel<UGRID_PATH_SPECIAL>,
-        ugrid_i_fill_kernel<UGRID_PATH_FILTERED_SPECIAL>};
+        ugrid_i_fill_kernel<UGRID_PATH_FILTERED_SPECIAL>, ugrid_i_fill_kernel<UGRID_PATH_HASHED>};
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
@@ -3339,7 +3385,8 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
         ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_SPECIAL>,
-        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED_SPECIAL>};
+        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED_SPECIAL>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_HASHED>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));

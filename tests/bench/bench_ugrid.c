@@ -285,6 +285,20 @@ static int64_t reference_total(const workload *w, job *j)
     return total;
 }
 
+/* The same points in hashed cells. */
+static void bench_hashed(const workload *w, job *j, int64_t total)
+{
+    double ms, base;
+    work_build(j);
+    base = bench_cpu_ms(work_pairs, j);
+    j->desc.unbounded = 1;
+    work_build(j);
+    ms = bench_cpu_ms(work_pairs, j);
+    bench_check_total(2 * j->total, total, "pairs of hashed cells");
+    show(w, "count pairs: hashed cells, over those of a box", ms, 0, base, &no_target);
+    bench_list(w, j, "hashed cells: build + CSR", 0, total, &no_target);
+}
+
 static void bench_search(int32_t n)
 {
     workload w = uniform(n);
@@ -299,6 +313,7 @@ static void bench_search(int32_t n)
     bench_list(&w, &j, "build + half list, cell order", UGRID_PLACES | UGRID_HALF, total,
                &half_target);
     bench_list(&w, &j, "build + CSR by input index", 0, total, &csr_target);
+    bench_hashed(&w, &j, total);
     free_job(&j);
     free(w.pos);
 

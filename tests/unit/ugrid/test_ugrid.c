@@ -48,6 +48,7 @@
 #include "files.c"
 #include "validate.c"
 #include "choices.c"
+#include "hashed.c"
 #include "random_steps.c"
 #include "large.c"
 
@@ -130,6 +131,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_two_sizes),
     TEST(test_cells_per_axis),
     TEST(test_crowds),
+    TEST(test_hashed),
+    TEST(test_hashed_crowd),
     TEST(test_random_operations),
     TEST(test_workloads),
     TEST(test_uniform_100k),
