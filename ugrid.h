@@ -98,6 +98,8 @@
        UGRID_REAL            float     all files           float or double; a mix does not link
        UGRID_WITH_TUNE       -         users, that one     adds more/ugrid_tune.h: method, cells and
                                                            walk by measuring (ugrid_tune)
+       UGRID_WITH_NEAREST    -         users, that one     adds more/ugrid_nearest.h: the k nearest
+                                                           particles (ugrid_nearest)
        UGRID_PLAIN           -         the file that       the method without its faster forms: no
                                        implements          vectors, no prefetching, no threads; the
                                                            results are the same
@@ -7056,6 +7058,15 @@ copy the folder more beside ugrid.h"
 #endif
 #endif
 #include "more/ugrid_tune.h"
+#endif
+#ifdef UGRID_WITH_NEAREST
+#if defined(__has_include)
+#if !__has_include("more/ugrid_nearest.h")
+#error "ugrid.h: UGRID_WITH_NEAREST needs the file more/ugrid_nearest.h: \
+copy the folder more beside ugrid.h"
+#endif
+#endif
+#include "more/ugrid_nearest.h"
 #endif
 
 #if defined(UGRID_I_STRICT_CLANG)
