@@ -1,5 +1,6 @@
 /* test_ugrid_nearest.c - ugrid_nearest, ugrid_nearest_rows: the k nearest particles, against a sort
-   of all distances, in every kind of grid, by every form of the loops.
+   of all distances, in every kind of grid, by every form of the loops. And ugrid_query_box there,
+   against a look at all particles.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 static int answer; /* to the header: the form of the loops */
@@ -190,6 +191,92 @@ static void search_far_away(void **state)
     }
 }
 
+/* How far, in the box from .. to along one axis, is x from its borders? Below 0: it is outside. Of
+   a periodic axis of length 1 the image that is deepest inside counts. */
+static double depth_along(double x, double from, double to, int periodic)
+{
+    double deepest = -1e30;
+    int image;
+    for (image = periodic ? -6 : 0; image <= (periodic ? 6 : 0); image++) {
+        double const at = x + image, depth = at - from < to - at ? at - from : to - at;
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest;
+}
+
+/* Each particle in the box is found once, and no other is. At borders of periodic boxes, where
+   images are rounded, both are right. */
+static void check_box(const ugrid *grid, const ugrid_real *box)
+{
+    static int32_t ids[MOST], times[MOST];
+    int const dim = (int)grid->desc.dim;
+    int32_t found, again, i;
+    CHECK_RESULT(ugrid_query_box(grid, box, ids, MOST, &found), UGRID_OK);
+    CHECK_RESULT(ugrid_query_box(grid, box, NULL, 0, &again),
+                 found > 0 ? UGRID_BUFFER_TOO_SMALL : UGRID_OK);
+    CHECK(again == found);
+    memset(times, 0, sizeof times);
+    for (i = 0; i < found; i++) times[ids[i]]++;
+    for (i = 0; i < grid->n; i++) {
+        int a, in = 1, border = 0;
+        for (a = 0; a < dim; a++) {
+            int const periodic = (int)grid->desc.periodic[a];
+            double const depth = depth_along((double)pos[dim * i + a], (double)box[a],
+                                             (double)box[dim + a], periodic);
+            in &= depth >= 0;
+            border |= periodic && depth > -1e-5 && depth < 1e-5;
+        }
+        CHECK(border ? times[i] <= 1 : times[i] == in);
+    }
+}
+
+static void search_boxes(void **state)
+{
+    int turn, turns = quick_run() ? 100 : 1000, b, a;
+    (void)state;
+    describe = describe_now;
+    for (turn = 0; turn < turns; turn++) {
+        ugrid grid = {0};
+        choose_desc(turn);
+        now.walk = turn % 3 ? UGRID_WALK_AUTO : turn % 2 ? UGRID_MODULAR : UGRID_CELLS;
+        now_n = turn % 13 ? 60 : 0;
+        scatter(turn % 5, (int)now.dim, now_n, pos);
+        CHECK_RESULT(ugrid_build(&grid, &now, pos, 0, now_n), UGRID_OK);
+        for (b = 0; b < 8; b++) {
+            ugrid_real box[6];
+            for (a = 0; a < now.dim; a++) {
+                double const from = 3 * (double)wl_u(&dice) - 1.5, size = (double)wl_u(&dice);
+                box[a] = (ugrid_real)(b % 2 ? wl_below(&dice, 8) / 8.0 : from);
+                box[now.dim + a] = (ugrid_real)((double)box[a] + (b % 4 == 1 ? 0 : 2 * size));
+            }
+            if (b == 6) box[now.dim] = box[0] - 1;
+            check_box(&grid, box);
+        }
+        ugrid_free(&grid);
+    }
+}
+
+static void refuse_bad_boxes(void **state)
+{
+    ugrid grid = {0};
+    ugrid_real box[6] = {0, 0, 0, 1, 1, 1};
+    int32_t id, found;
+    (void)state;
+    memset(&now, 0, sizeof now);
+    CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, &found), UGRID_NOT_BUILT);
+    CHECK_RESULT(ugrid_build(&grid, &now, box, 0, 1), UGRID_OK);
+    CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, &found), UGRID_OK);
+    CHECK(found == 1 && id == 0);
+    CHECK_RESULT(ugrid_query_box(NULL, box, &id, 1, &found), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_query_box(&grid, NULL, &id, 1, &found), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_query_box(&grid, box, NULL, 1, &found), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_query_box(&grid, box, &id, -1, &found), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, NULL), UGRID_BAD_ARGUMENT);
+    box[4] = ugrid_i_infinity();
+    CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, &found), UGRID_NOT_FINITE);
+    ugrid_free(&grid);
+}
+
 static void refuse_bad_calls(void **state)
 {
     ugrid grid = {0};
@@ -258,6 +345,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(search_all_kinds),
         TEST(search_far_away),
+        TEST(search_boxes),
+        TEST(refuse_bad_boxes),
         TEST(refuse_bad_calls),
         TEST(search_in_tasks),
     };
