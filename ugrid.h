@@ -98,6 +98,8 @@
        UGRID_REAL            float     all files           float or double; a mix does not link
        UGRID_WITH_TUNE       -         users, that one     adds more/ugrid_tune.h: method, cells and
                                                            walk by measuring (ugrid_tune)
+       UGRID_WITH_NEAREST    -         users, that one     adds more/ugrid_nearest.h: the k nearest
+                                                           particles (ugrid_nearest)
        UGRID_PLAIN           -         the file that       the method without its faster forms: no
                                        implements          vectors, no prefetching, no threads; the
                                                            results are the same
@@ -357,6 +359,7 @@
 #define ugrid_scatter           ugrid_f64_scatter
 #define ugrid_cell_sums         ugrid_f64_cell_sums
 #define ugrid_query             ugrid_f64_query
+#define ugrid_query_box         ugrid_f64_query_box
 #define ugrid_count_pairs       ugrid_f64_count_pairs
 #define ugrid_count_overlaps    ugrid_f64_count_overlaps
 #define ugrid_count_neighbors   ugrid_f64_count_neighbors
@@ -836,6 +839,12 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
    UGRID_NOT_FINITE: p is NaN or infinite, whether the grid is empty or not. */
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
                                    int32_t *ids, int32_t capacity, int32_t *found);
+
+/* The particles in a box of 2 dim numbers, the least ones first, with its borders; on periodic axes
+   those of which an image is in it. ids, capacity and `*found` as above. UGRID_NOT_FINITE: a number
+   is NaN or infinite. A box whose least number is above the largest one holds nothing. */
+UGRID_API ugrid_result ugrid_query_box(const ugrid *grid, const ugrid_real *box, int32_t *ids,
+                                       int32_t capacity, int32_t *found);
 
 /* Flags of the searches below. */
 enum {
@@ -4021,6 +4030,60 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
             if (*found < capacity) ids[*found] = walk.id;
             ++*found;
         }
+    return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+/* A box: its least corner is wrapped into the grid's box, and the other one moves with it. 0: it
+   holds nothing. */
+static int ugrid_i_wrap_box(const ugrid *grid, const ugrid_real *box, ugrid_real from[3],
+                            ugrid_real to[3])
+{
+    int const dim = grid->desc.dim;
+    int a;
+    from[2] = to[2] = 0;
+    for (a = 0; a < dim; a++) {
+        from[a] = to[a] = box[a];
+        if (!(box[a] <= box[dim + a])) return 0;
+        from[a] = ugrid_i_wrap(&grid->axis[a], box[a]);
+        to[a] = box[dim + a];
+        if (from[a] < box[a] || from[a] > box[a]) to[a] = from[a] + (box[dim + a] - box[a]);
+    }
+    return 1;
+}
+
+/* Is a particle of the grid's box, or an image of it, in a box that begins there? */
+static int ugrid_i_is_in_box(const ugrid *grid, const ugrid_real p[3], const ugrid_real from[3],
+                             const ugrid_real to[3])
+{
+    int a, in = 1;
+    for (a = 0; a < 3; a++) {
+        ugrid_real const length = grid->axis[a].length;
+        int inside = (p[a] >= from[a]) & (p[a] <= to[a]);
+        if (grid->axis[a].periodic) inside |= p[a] + length <= to[a];
+        in &= inside;
+    }
+    return in;
+}
+
+UGRID_API ugrid_result ugrid_query_box(const ugrid *grid, const ugrid_real *box, int32_t *ids,
+                                       int32_t capacity, int32_t *found)
+{
+    ugrid_real from[3], to[3], q[3];
+    ugrid_near walk;
+    int a;
+    if (!grid || !box || !found || capacity < 0 || (capacity > 0 && !ids))
+        return UGRID_BAD_ARGUMENT;
+    *found = 0;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    for (a = 0; a < 2 * grid->desc.dim; a++) if (!ugrid_i_finite(box[a])) return UGRID_NOT_FINITE;
+    if (grid->n == 0 || !ugrid_i_wrap_box(grid, box, from, to)) return UGRID_OK;
+    walk = ugrid_i_near_box(grid, from, to, 0);
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (!ugrid_i_is_in_box(grid, q, from, to)) continue;
+        if (*found < capacity) ids[*found] = walk.id;
+        ++*found;
+    }
     return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
 
@@ -7524,6 +7587,15 @@ copy the folder more beside ugrid.h"
 #endif
 #endif
 #include "more/ugrid_tune.h"
+#endif
+#ifdef UGRID_WITH_NEAREST
+#if defined(__has_include)
+#if !__has_include("more/ugrid_nearest.h")
+#error "ugrid.h: UGRID_WITH_NEAREST needs the file more/ugrid_nearest.h: \
+copy the folder more beside ugrid.h"
+#endif
+#endif
+#include "more/ugrid_nearest.h"
 #endif
 
 #if defined(__cplusplus) && (defined(__GNUC__) || defined(__clang__))

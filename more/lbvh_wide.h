@@ -56,6 +56,7 @@
 #define lbvh_any_hits            lbvh_f64_any_hits
 #define lbvh_wide_nearest        lbvh_f64_wide_nearest
 #define lbvh_closest_points      lbvh_f64_closest_points
+#define lbvh_closest_points_each lbvh_f64_closest_points_each
 #define lbvh_wide_overlaps       lbvh_f64_wide_overlaps
 #define lbvh_cuda_wide_reserve   lbvh_f64_cuda_wide_reserve
 #define lbvh_cuda_wide_build     lbvh_f64_cuda_wide_build
@@ -248,6 +249,13 @@ typedef struct lbvh_closest {
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
                                          size_t stride, int32_t n, lbvh_real reach,
                                          lbvh_closest *closest);
+
+/* The same with a reach for each point: [n] numbers, reach_stride bytes apart (0: tightly packed).
+   A negative one or NaN finds nothing. Short reaches take less time: where a distance is known to
+   be at most so large, as from the step before, give it. */
+LBVH_API lbvh_result lbvh_closest_points_each(const lbvh_wide *wide, const lbvh_real *points,
+                                              size_t stride, int32_t n, const lbvh_real *reaches,
+                                              size_t reach_stride, lbvh_closest *closest);
 
 /* Elements that overlap a box (2 dim numbers): ids, room for `capacity`, in the order of the wide
    tree; `*needed`: their number, also when they did not fit (LBVH_BUFFER_TOO_SMALL). filter as in
@@ -2466,8 +2474,16 @@ typedef struct lbvh_i_points {
     size_t stride;
     int32_t n, pieces;
     lbvh_real reach;
+    const lbvh_real *reaches;   /* one for each point, or NULL */
+    size_t reach_stride;
     lbvh_closest *closest;
 } lbvh_i_points;
+
+/* The reach of point i. */
+LBVH_FN lbvh_real lbvh_i_point_reach(const lbvh_i_points *job, int32_t i)
+{
+    return job->reaches ? *lbvh_i_at(job->reaches, job->reach_stride, i) : job->reach;
+}
 
 LBVH_FN lbvh_closest lbvh_i_no_point(void)
 {
@@ -2486,7 +2502,9 @@ static void lbvh_i_points_scalar(const lbvh_i_points *job, int32_t i, int32_t en
     for (; i < end; i++) {
         job->closest[i] = lbvh_i_no_point();
         search.closest = &job->closest[i];
-        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, i), job->reach);
+        if (!(lbvh_i_point_reach(job, i) >= 0)) continue;
+        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, i),
+                             lbvh_i_point_reach(job, i));
     }
 }
 
@@ -2745,11 +2763,12 @@ static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, 
 {
     lbvh_real point[3];
     for (; *i < end; ++*i) {
+        lbvh_real const reach = lbvh_i_point_reach(job, *i);
         seeker->p = lbvh_i_at(job->points, job->stride, *i);
         seeker->closest = &job->closest[*i];
         *seeker->closest = lbvh_i_no_point();
-        if (!lbvh_i_take_point(job->wide, seeker->p, point)) continue;
-        seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
+        if (!lbvh_i_take_point(job->wide, seeker->p, point) || !(reach >= 0)) continue;
+        seeker->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
         seeker->slot = LBVH_I_NO_SLOT;
         seeker->top = lbvh_i_push_root(&seeker->stack);
         ++*i;
@@ -2808,30 +2827,57 @@ static void lbvh_i_points_piece(void *context, int32_t k)
     lbvh_i_points_scalar(job, begin, end);
 }
 
+/* All points of a call, in pieces. */
+static lbvh_result lbvh_i_closest_of(lbvh_i_points *job)
+{
+    const lbvh_wide *wide = job->wide;
+    lbvh_result result = LBVH_OK;
+    int32_t i;
+    if (!wide || job->n < 0 || (job->n > 0 && (!job->points || !job->closest)))
+        return LBVH_BAD_ARGUMENT;
+    job->stride = lbvh_i_stride_of(3, job->stride);
+    job->reach_stride = lbvh_i_stride_of(1, job->reach_stride);
+    if (job->stride == 0 || job->reach_stride == 0) return LBVH_BAD_ARGUMENT;
+    if (!(job->reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
+    job->pieces = lbvh_i_wide_pieces(wide, job->n);
+    if (job->pieces == 1) lbvh_i_points_piece(job, 0);
+    else result = lbvh_i_in_pieces(&wide->desc.parallel, job->pieces, lbvh_i_points_piece, job);
+    if (result != LBVH_OK)
+        for (i = 0; i < job->n; i++) job->closest[i] = lbvh_i_no_point();
+    return result;
+}
+
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
                                          size_t stride, int32_t n, lbvh_real reach,
                                          lbvh_closest *closest)
 {
     lbvh_i_points job;
-    lbvh_result result = LBVH_OK;
-    int32_t i;
-    if (!wide || n < 0 || (n > 0 && (!points || !closest))) return LBVH_BAD_ARGUMENT;
-    stride = lbvh_i_stride_of(3, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
+    memset(&job, 0, sizeof job);
     job.wide = wide;
     job.points = points;
     job.stride = stride;
     job.n = n;
     job.reach = reach;
     job.closest = closest;
-    job.pieces = lbvh_i_wide_pieces(wide, n);
-    if (job.pieces == 1) lbvh_i_points_piece(&job, 0);
-    else result = lbvh_i_in_pieces(&wide->desc.parallel, job.pieces, lbvh_i_points_piece, &job);
-    if (result != LBVH_OK)
-        for (i = 0; i < n; i++) closest[i] = lbvh_i_no_point();
-    return result;
+    return lbvh_i_closest_of(&job);
+}
+
+LBVH_API lbvh_result lbvh_closest_points_each(const lbvh_wide *wide, const lbvh_real *points,
+                                              size_t stride, int32_t n, const lbvh_real *reaches,
+                                              size_t reach_stride, lbvh_closest *closest)
+{
+    lbvh_i_points job;
+    if (n > 0 && !reaches) return LBVH_BAD_ARGUMENT;
+    memset(&job, 0, sizeof job);
+    job.wide = wide;
+    job.points = points;
+    job.stride = stride;
+    job.n = n;
+    job.reaches = reaches;
+    job.reach_stride = reach_stride;
+    job.closest = closest;
+    return lbvh_i_closest_of(&job);
 }
 
 /* ------------------------------------------------------------------------------------------------

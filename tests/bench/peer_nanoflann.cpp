@@ -1,13 +1,18 @@
 /* peer_nanoflann.cpp - nanoflann (Debian: libnanoflann-dev), a widely used k-d tree, against
-   ugrid.h in one run. Optional:
+   ugrid.h in one run: all neighbours within a radius, and the k nearest, which lbvh.h has, too.
+   Optional:
 
        g++ -std=c++17 -O3 -I. tests/bench/peer_nanoflann.cpp -o build/bench/peer_nanoflann &&
        build/bench/peer_nanoflann
 
    SPDX-License-Identifier: MIT OR Unlicense */
 
+#define LBVH_STATIC
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
+#define UGRID_WITH_NEAREST
 #include "ugrid.h"
 #include "tests/bench/bench.h"
 #include "tests/common/workloads.h"
@@ -151,12 +156,123 @@ void table(job &j, const char *order)
     bench_check(got.total == expected.total && got.sum == expected.sum, "list");
 }
 
-} // namespace
+/* The k nearest of each point, the point itself among them. Times are for each point, and a build
+   is counted, too: a program whose points move builds again. */
+struct near_job {
+    cloud points;
+    std::int32_t k;
+    std::unique_ptr<tree> index;
+    ugrid grid;
+    lbvh boxes;
+    std::vector<std::int32_t> ids, found;
+    std::vector<std::uint32_t> tree_ids;
+    std::vector<float> d2;
+    ugrid_desc desc;
+};
 
-int main(int argc, char **argv)
+void near_tree(void *user)
 {
-    bench_start(argc, argv, "peer_nanoflann", "nanoflann");
-    std::int32_t const n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
+    near_job &j = *static_cast<near_job *>(user);
+    std::size_t const k = static_cast<std::size_t>(j.k);
+    j.index = std::make_unique<tree>(3, j.points, nanoflann::KDTreeSingleIndexAdaptorParams(10));
+    for (std::size_t i = 0; i < j.points.n; i++) {
+        nanoflann::KNNResultSet<float, std::uint32_t> row(k);
+        row.init(j.tree_ids.data() + i * k, j.d2.data() + i * k);
+        j.index->findNeighbors(row, j.points.pos + 3 * i, nanoflann::SearchParams());
+    }
+}
+
+void near_grid(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    std::size_t const k = static_cast<std::size_t>(j.k);
+    std::int32_t found;
+    must(ugrid_build(&j.grid, &j.desc, j.points.pos, 0, static_cast<std::int32_t>(j.points.n)));
+    for (std::size_t i = 0; i < j.points.n; i++)
+        must(ugrid_nearest(&j.grid, j.points.pos + 3 * i, j.k, 1e9f, j.ids.data() + i * k,
+                           j.d2.data() + i * k, &found));
+}
+
+void near_grid_rows(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    std::int32_t const n = static_cast<std::int32_t>(j.points.n);
+    must(ugrid_build(&j.grid, &j.desc, j.points.pos, 0, n));
+    must(ugrid_nearest_rows(&j.grid, j.points.pos, 0, n, j.k, 1e9f, j.ids.data(), j.d2.data(),
+                            j.found.data()));
+}
+
+void near_boxes(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    std::int32_t const n = static_cast<std::int32_t>(j.points.n);
+    lbvh_desc desc = {};
+    desc.kind = LBVH_POINTS;
+    bench_check(lbvh_build(&j.boxes, &desc, j.points.pos, 0, n) == LBVH_OK, "lbvh_build");
+    bench_check(lbvh_nearest_rows(&j.boxes, j.points.pos, 0, n, j.k, 1e9f, 0, j.ids.data(),
+                                  j.d2.data(), j.found.data()) == LBVH_OK, "lbvh_nearest_rows");
+}
+
+/* The sum of all distances: the same from all. */
+double sum_of(const std::vector<float> &d2)
+{
+    double sum = 0;
+    for (float const x : d2) sum += static_cast<double>(x);
+    return sum;
+}
+
+double near_line(near_job &j, const char *order, const char *name, void (*work)(void *),
+                 double base)
+{
+    bench_row_s row = {};
+    row.group = "nearest";
+    row.workload = order;
+    row.method = name;
+    row.n = static_cast<std::int64_t>(j.points.n);
+    row.ms = bench_cpu_ms(work, &j);
+    row.base_ms = base > 0 ? base : row.ms;
+    bench_row(&row);
+    return row.ms;
+}
+
+void near_table(const float *pos, std::int32_t n, std::int32_t k, const char *order)
+{
+    char name[64];
+    near_job j = {};
+    std::size_t const entries = static_cast<std::size_t>(n) * static_cast<std::size_t>(k);
+    j.points = { pos, static_cast<std::size_t>(n) };
+    j.k = k;
+    j.ids.resize(entries);
+    j.tree_ids.resize(entries);
+    j.d2.resize(entries);
+    j.found.resize(static_cast<std::size_t>(n));
+    j.desc.max[0] = j.desc.max[1] = j.desc.max[2] = 1;
+    std::snprintf(name, sizeof name, "nanoflann, k = %d", static_cast<int>(k));
+    double const base = near_line(j, order, name, near_tree, 0);
+    double const sum = sum_of(j.d2);
+    near_line(j, order, "ugrid_nearest", near_grid, base);
+    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "ugrid_nearest");
+    near_line(j, order, "ugrid_nearest_rows", near_grid_rows, base);
+    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "ugrid_nearest_rows");
+    near_line(j, order, "lbvh_nearest_rows", near_boxes, base);
+    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "lbvh_nearest_rows");
+    ugrid_free(&j.grid);
+    lbvh_free(&j.boxes);
+}
+
+void nearest(std::int32_t n)
+{
+    static const std::int32_t ks[] = {1, 2, 4, 8, 16, 32};
+    std::vector<float> pos(3 * static_cast<std::size_t>(n));
+    wl_uniform(n, 1, pos.data());
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "shuffled");
+    if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "sorted");
+}
+
+/* Neighbours within a radius. */
+void within(std::int32_t n)
+{
     std::vector<float> pos(3 * static_cast<std::size_t>(n));
     job j = {};
     wl_uniform(n, 1, pos.data());
@@ -167,10 +283,23 @@ int main(int argc, char **argv)
     j.desc.cell = j.radius;
     bench_title("nanoflann and ugrid.h in one run, uniform points, about 29 neighbours",
                 "nanoflann");
-    if (bench.runs > 3) bench.runs = 3; /* nanoflann takes seconds for points in no order */
     table(j, "shuffled");
-    if (!wl_sort_morton(n, pos.data(), nullptr)) return 1;
+    if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
     table(j, "sorted");
     ugrid_free(&j.grid);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench_start(argc, argv, "peer_nanoflann", "nanoflann,nearest");
+    std::int32_t const n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
+    if (bench.runs > 3 && n > 100000) bench.runs = 3; /* nanoflann takes seconds there */
+    if (bench_wants("nanoflann")) within(n);
+    if (bench_wants("nearest")) {
+        bench_title("build, and the k nearest of each of n points, uniform", "nanoflann");
+        nearest(n);
+    }
     return bench_end();
 }

@@ -2,6 +2,7 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #define UGRID_WITH_TUNE
+#define UGRID_WITH_NEAREST
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define LBVH_WITH_OPTIMIZE

@@ -44,6 +44,14 @@ int USE(void)
         arrfree(hits);
     }
 #endif
+#ifdef UGRID_WITH_NEAREST
+    {
+        ugrid_real d2[2];
+        int32_t ids[2], found;
+        right = right &&
+                ugrid_nearest(&grid, pos, 2, 1, ids, d2, &found) == UGRID_OK && found == 2;
+    }
+#endif
 #ifdef UGRID_WITH_TUNE
     {
         ugrid_tuner tuner = EMPTY;

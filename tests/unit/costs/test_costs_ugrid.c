@@ -4,6 +4,7 @@
    tests/README.md has the list: promise, input, count, bar. COSTS_SHOW=1 prints figures. */
 
 #define UGRID_IMPLEMENTATION
+#define UGRID_WITH_NEAREST
 #include "ugrid.h"
 #define TESTED ugrid
 #include "../../common/testing.h"
@@ -527,13 +528,54 @@ static void test_crowded_cell(void **state)
     CHECK_GROWTH(many, few, 4);
 }
 
+/* Work of the 8 nearest of each of n points. */
+static double nearest_work(scene s, int32_t n)
+{
+    enum { K = 8 };
+    ugrid grid = {0};
+    real *pos = scene_points(s, n, 3), *d2 = NEW(real, (size_t)n * K);
+    int32_t *ids = NEW(int32_t, (size_t)n * K), *found = NEW(int32_t, n);
+    double work;
+    CHECK_RESULT(ugrid_build(&grid, NULL, pos, 0, n), UGRID_OK);
+    costs_begin();
+    CHECK_RESULT(ugrid_nearest_rows(&grid, NULL, 0, n, K, (real)1e15, ids, d2, found), UGRID_OK);
+    work = costs_end() / n;
+    ugrid_free(&grid);
+    free(pos);
+    free(d2);
+    free(ids);
+    free(found);
+    return work;
+}
+
+/* ugrid_nearest: particles spread evenly, over the box and over a line of it. */
+static void test_nearest(void **state)
+{
+    int32_t const n = size_of_run(1000);
+    double even = nearest_work(EVEN, n), far;
+    int s;
+    (void)state;
+    NEED_COUNT();
+    for (s = EVEN; s <= SORTED; s++) {
+        double const few = nearest_work((scene)s, n), many = nearest_work((scene)s, 4 * n);
+        costs_show("ugrid_nearest_rows, a point", scene_name[s], few);
+        costs_show("ugrid_nearest_rows, growth", scene_name[s], many / few);
+        CHECK_BELOW(few, 1.5 * even);
+        CHECK_GROWTH(many, few, 1.3);
+    }
+    if (quick_run()) return;
+    far = nearest_work(ONE_FAR, 5000); /* ugrid_fit makes an unbounded grid */
+    costs_show("ugrid_nearest_rows, a point", "one far", far);
+    CHECK_BELOW(far, 20 * even);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_build), TEST(test_build_memory), TEST(test_growth), TEST(test_searches),
         TEST(test_one_pass), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
         TEST(test_methods), TEST(test_left_out), TEST(test_tasks), TEST(test_pieces),
-        TEST(test_crowded_cell),
+        TEST(test_crowded_cell), TEST(test_nearest),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

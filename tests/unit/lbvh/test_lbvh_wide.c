@@ -746,6 +746,39 @@ static void test_around(void **state)
     }
 }
 
+/* A reach for each point, of every second number: some are negative or NaN. */
+static void test_reaches(void **state)
+{
+    enum { POINTS = 100 };
+    real points[3 * POINTS], reaches[2 * POINTS];
+    lbvh_closest closest[POINTS];
+    int kind, k;
+    (void)state;
+    for (kind = 0; kind < SCENES; kind++) {
+        begin(kind, MOST, 1);
+        for (k = 0; k < POINTS; k++) {
+            make_point(points + 3 * k, k);
+            reaches[2 * k] = s.size * (k % 4 ? between(0, 1) : k % 8 ? (real)-1 : (real)10);
+            reaches[2 * k + 1] = REAL_INFINITY;
+        }
+        reaches[10] = lbvh_i_infinity() - lbvh_i_infinity();
+        for (answer = 0; answer <= has_avx2(); answer++) {
+            CHECK_RESULT(lbvh_closest_points_each(&s.wide, points, 0, POINTS, reaches,
+                                                  2 * sizeof *reaches, closest), LBVH_OK);
+            for (k = 0; k < POINTS; k++) {
+                if (reaches[2 * k] >= 0)
+                    check_closest_point(points + 3 * k, reaches[2 * k], &closest[k]);
+                else CHECK(closest[k].id == -1);
+            }
+        }
+        answer = 0;
+        CHECK_RESULT(lbvh_closest_points_each(&s.wide, points, 0, POINTS, NULL, 0, closest),
+                     LBVH_BAD_ARGUMENT);
+        CHECK_RESULT(lbvh_closest_points_each(&s.wide, points, 0, POINTS, reaches, 1, closest),
+                     LBVH_BAD_ARGUMENT);
+    }
+}
+
 /* Triangles without a mask are nobody's closest ones. They are so large that products of four
    lengths overflow: then the edges decide. */
 static void test_closest_options(void **state)
@@ -996,7 +1029,8 @@ static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
     TEST(test_builds),      TEST(test_own_elements),  TEST(test_ray_options),
     TEST(test_touched_boxes),
-    TEST(test_touched_reach), TEST(test_around),      TEST(test_closest_options), TEST(test_boxes),
+    TEST(test_touched_reach), TEST(test_around), TEST(test_reaches),
+        TEST(test_closest_options), TEST(test_boxes),
     TEST(test_ties),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
