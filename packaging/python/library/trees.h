@@ -613,6 +613,27 @@ static int nearfield_i_row_of(nearfield_search *search, int32_t i, nearfield_i_r
     return 1;
 }
 
+/* A tree over the queries of a system, for its order of them: near ones follow each other, and find
+   the same nodes in the caches. Empty where there are few. */
+static lbvh nearfield_i_order_queries(nearfield_search *search, int32_t s)
+{
+    lbvh order;
+    lbvh_desc desc;
+    memset(&order, 0, sizeof order);
+    memset(&desc, 0, sizeof desc);
+    if (!search->queries || search->query_starts[s + 1] - search->query_starts[s] < 256)
+        return order;
+    desc.kind = LBVH_POINTS;
+    desc.allocator.alloc = nearfield_i_alloc;
+    desc.allocator.free = nearfield_i_free;
+    desc.allocator.user = search;
+    if (lbvh_build(&order, &desc, search->queries + 3 * (size_t)search->query_starts[s],
+                   3 * sizeof(nlist_real),
+                   search->query_starts[s + 1] - search->query_starts[s]) != LBVH_OK)
+        lbvh_free(&order);
+    return order;
+}
+
 /* The rows of a system: those of points in the order of the tree, where near ones are near in
    memory. */
 static nlist_result nearfield_i_find_system(nearfield_search *search, int32_t s)
@@ -622,15 +643,19 @@ static nlist_result nearfield_i_find_system(nearfield_search *search, int32_t s)
     const lbvh *tree = nearfield_i_tree(trees, 0);
     const int32_t *id = nearfield_i_ints(trees, NEARFIELD_I_IDS);
     int const in_order = !search->queries && !search->between && !trees->thinned;
+    lbvh order = nearfield_i_order_queries(search, s);
     nlist_result result = NLIST_OK;
     int32_t k;
     for (k = 0; k < starts[s + 1] - starts[s] && result == NLIST_OK; k++) {
-        int32_t const i = in_order ? id[tree->node[tree->first_leaf + k].link] : starts[s] + k;
+        int32_t i = starts[s] + k;
         nearfield_i_row own;
-        if (!nearfield_i_row_of(search, i, &own)) return NLIST_TOO_MANY_IMAGES;
-        result = nearfield_i_find_row(search, &own);
+        if (in_order) i = id[tree->node[tree->first_leaf + k].link];
+        else if (order.built) i = starts[s] + order.node[order.first_leaf + k].link;
+        result = NLIST_TOO_MANY_IMAGES;
+        if (nearfield_i_row_of(search, i, &own)) result = nearfield_i_find_row(search, &own);
         if (result == NLIST_OK) result = nearfield_i_store_row(search, i);
     }
+    lbvh_free(&order);
     return result;
 }
 

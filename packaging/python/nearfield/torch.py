@@ -657,7 +657,8 @@ def _starts_of_both(x: Tensor, y: Tensor, batch_x: Optional[Tensor],
         return torch.tensor([0, n], dtype=torch.int32), torch.tensor([0, m], dtype=torch.int32)
     of_x, of_y = (_checked_batch(batch, count, x.device)
                   for batch, count in ((batch_x, n), (batch_y, m)))
-    names: Any = torch.unique(torch.cat([of_x, of_y]))  # type: ignore[no-untyped-call]
+    unique: Any = torch.unique      # some versions of torch give it no types
+    names = unique(torch.cat([of_x, of_y]))
     starts = [torch.cat([torch.searchsorted(of, names), torch.tensor([len(of)]).to(of)])
               for of in (of_x, of_y)]
     return starts[0].to("cpu", torch.int32), starts[1].to("cpu", torch.int32)
