@@ -446,7 +446,7 @@ extern "C" {
       "their number; a larger desc.max, or another desc.outside") \
     X(UGRID_BAD_FILTER, \
       "grid.filter.exclude_start needs exclude, filter.largest must be finite and not negative, " \
-      "and each of filter.radii 0 .. filter.largest") \
+      "each of filter.radii 0 .. filter.largest, and radii_stride a multiple of their size") \
     X(UGRID_NOT_RUN, \
       "desc.parallel.run returned before it had run every task: it must call each, once") \
     X(UGRID_BAD_FILE, \
@@ -658,6 +658,7 @@ typedef struct ugrid_filter {
     uint32_t sees[32];              /* with sets: bit t of sees[s]: rows of set s list particles of
                                        set t. UGRID_HALF, count_pairs: one of both directions is
                                        enough */
+    size_t radii_stride;            /* bytes between two radii (default, 0: tightly packed) */
 } ugrid_filter;
 
 /* ----------------------------------------------------------------------------------------------
@@ -2338,13 +2339,22 @@ UGRID_FN ugrid_result ugrid_i_check_filter(const ugrid *grid, ugrid_real radius)
     if (!filter->exclude_start != !filter->exclude) return UGRID_BAD_FILTER;
     if (!filter->radii) return UGRID_OK;
     if (!(filter->largest >= 0) || !ugrid_i_finite(filter->largest)) return UGRID_BAD_FILTER;
+    if (filter->radii_stride % sizeof(ugrid_real)) return UGRID_BAD_FILTER;
     return ugrid_i_radius_valid(ugrid_i_largest_reach(grid, radius)) ? UGRID_OK : UGRID_BAD_RADIUS;
 }
 
-/* The radius of a particle; CUDA does not refuse those above the largest. */
+/* The radius of a particle, as given. */
+UGRID_FN ugrid_real ugrid_i_given_radius(const ugrid_filter *filter, int32_t i)
+{
+    size_t const stride = filter->radii_stride ? filter->radii_stride : sizeof(ugrid_real);
+    return *(const ugrid_real *)(const void *)((const char *)filter->radii + stride * (size_t)i);
+}
+
+/* The same; CUDA does not refuse those above the largest. */
 UGRID_FN ugrid_real ugrid_i_filter_radius(const ugrid_filter *filter, int32_t i)
 {
-    return filter->radii[i] < filter->largest ? filter->radii[i] : filter->largest;
+    ugrid_real const radius = ugrid_i_given_radius(filter, i);
+    return radius < filter->largest ? radius : filter->largest;
 }
 
 /* Is j among those that i excludes? */
@@ -3999,9 +4009,10 @@ static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, 
     result = ugrid_i_check_filter(grid, radius);
     if (result != UGRID_OK || !grid->filter.radii) return result;
     end = ugrid_i_cut(grid->n, pieces, piece + 1);
-    for (i = ugrid_i_cut(grid->n, pieces, piece); i < end; i++)
-        if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
-            return UGRID_BAD_FILTER;
+    for (i = ugrid_i_cut(grid->n, pieces, piece); i < end; i++) {
+        ugrid_real const own = ugrid_i_given_radius(&grid->filter, i);
+        if (!(own >= 0) || !(own <= grid->filter.largest)) return UGRID_BAD_FILTER;
+    }
     return UGRID_OK;
 }
 

@@ -26,8 +26,8 @@
 
    >>rules
 
-   For       particles that are spread evenly over the box or over a part of it, in cells of the
-             default size (desc.cell = 0: about 2 in a cell). Where densities differ much, and for
+   For       particles that are spread evenly over the box, a part of it or a surface, in cells of
+             the default size (desc.cell = 0: about 2 in a cell). For tight clusters, and for
              elements that are no points, lbvh_nearest of lbvh.h is better. SORT and COUNT, LOOSE,
              with a box, are fastest by far.
    Results   exact, for every grid that can be built, any k, points inside the box and outside. On
@@ -76,8 +76,8 @@ UGRID_API ugrid_result ugrid_nearest(const ugrid *grid, const ugrid_real *p, int
 /* The same for each of m points, `stride` bytes apart (0 = tightly packed): row q of ids and
    distances2 ([m * k]) and found ([m]); unused entries are -1 and infinity. A point that is not
    finite finds nothing. In tasks, where desc.parallel has them. Points of a grid of more than
-   131,072 are taken in the order of cells, for which 8 bytes a point are allocated during the call;
-   without that memory as they come. UGRID_NOT_RUN: all rows are empty.
+   131,072 that are in no order are taken by cells, for which 8 bytes a point are allocated during
+   the call; without that memory as they come. UGRID_NOT_RUN: all rows are empty.
    points NULL: the particles themselves, each without itself, row i for particle i; m is grid.rows
    (else UGRID_BAD_ARGUMENT). Particles that the build left out find nothing. */
 UGRID_API ugrid_result ugrid_nearest_rows(const ugrid *grid, const ugrid_real *points,
@@ -1012,19 +1012,26 @@ static void ugrid_i_nearest_of_places(const ugrid_i_nearest_job *job, int32_t be
     }
 }
 
-/* Sorts some points by cell. */
-static void ugrid_i_order_points(const ugrid_i_nearest_job *job, int32_t begin, int32_t end)
+/* Sorts some points by cell. 0: most of them are next to the one before, and need no sort. */
+static int ugrid_i_order_points(const ugrid_i_nearest_job *job, int32_t begin, int32_t end)
 {
     const ugrid *grid = job->grid;
-    int32_t cells = grid->cell_count, q;
+    int64_t const row = grid->axis[0].cells, layer = row * grid->axis[1].cells,
+                  ring = ((grid->desc.dim == 3 ? layer : 0) + row + 1) * ((int64_t)1 << 32);
+    int32_t cells = grid->cell_count, near = 0, q;
     int top = 32;
     ugrid_real at[3];
     for (q = begin; q < end; q++) {
         ugrid_i_load(job->points, job->stride, grid->desc.dim, q, at);
         job->order[q] = (int64_t)ugrid_cell_at(grid, at) * ((int64_t)1 << 32) + q;
+        if (q == begin) continue;
+        near += job->order[q] - job->order[q - 1] <= ring &&
+                job->order[q - 1] - job->order[q] <= ring;
     }
+    if (near > (end - begin) / 2) return 0;
     for (; cells > 0; cells /= 2) top++;
     ugrid_i_flag_sort(job->order + begin, end - begin, top);
+    return 1;
 }
 
 /* A task: some of the particles, by place, or some of the points. */
@@ -1035,16 +1042,17 @@ static void ugrid_i_nearest_piece(void *context, int32_t piece)
                   begin = ugrid_i_cut(count, job->pieces, piece),
                   end = ugrid_i_cut(count, job->pieces, piece + 1);
     int32_t q;
+    int sorted;
     if (!job->points) {
         ugrid_i_nearest_of_places(job, begin, end);
         return;
     }
-    if (job->order) ugrid_i_order_points(job, begin, end);
+    sorted = job->order && ugrid_i_order_points(job, begin, end);
     for (q = begin; q < end; q++) {
         int32_t const ahead = q + UGRID_I_ROWS_AHEAD;
-        if (job->order && ahead < end)
+        if (sorted && ahead < end)
             ugrid_i_fetch_row(job, (int32_t)(job->order[ahead] & 0x7FFFFFFF));
-        ugrid_i_nearest_of_point(job, job->order ? (int32_t)(job->order[q] & 0x7FFFFFFF) : q);
+        ugrid_i_nearest_of_point(job, sorted ? (int32_t)(job->order[q] & 0x7FFFFFFF) : q);
     }
 }
 

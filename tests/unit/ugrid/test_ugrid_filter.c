@@ -21,7 +21,7 @@ enum { RADII = 1, MASKS = 2, EXCLUDE = 4, SETS = 8, ALL = 16, INVALID = 32 };
 typedef struct scene {
     ugrid_desc desc;
     int32_t n, rows;
-    real pos[3 * MOST], radii[MOST], radius;
+    real pos[3 * MOST], radii[MOST], apart[3 * MOST], radius;
     uint32_t masks[MOST];
     int64_t start[MOST + 1];
     int32_t exclude[3 * MOST];
@@ -87,7 +87,12 @@ static void make(scene *s, int options, int dim, int periodic)
         s->pos[dim * i + roll(dim)] = roll(2) ? REAL_NAN : REAL_INFINITY;
     s->desc.skip_invalid = options & INVALID;
     for (k = 0; k < 32; k++) s->filter.sees[k] = (uint32_t)roll(16) | (uint32_t)roll(2) << 31;
+    for (i = 0; i < 3 * s->n; i++) s->apart[i] = i % 3 == 1 ? s->radii[i / 3] : REAL_NAN;
     if (options & RADII) s->filter.radii = s->radii, s->filter.largest = (real)0.125;
+    if (options & RADII && s->n % 2) {
+        s->filter.radii = s->apart + 1;
+        s->filter.radii_stride = 3 * sizeof *s->apart;
+    }
     if (options & MASKS) s->filter.masks = s->masks;
     if (options & EXCLUDE) s->filter.exclude_start = s->start, s->filter.exclude = s->exclude;
     if (options & SETS) s->filter.sets = s->sets;
@@ -146,7 +151,7 @@ static void check_searches(const scene *s, ugrid *g, int flags)
     int32_t const rows = places ? s->n : s->rows;
     int32_t n = s->n, r;
     int64_t needed, pairs, e;
-    ugrid_filter const none = {NULL, 0, NULL, NULL, NULL, NULL, {0}};
+    ugrid_filter const none = {NULL, 0, NULL, NULL, NULL, NULL, {0}, 0};
     g->filter = none;
     CHECK_RESULT(ugrid_neighbors(g, s->radius + (real)0.25, flags, wide, all, MOST * MOST, &needed),
                  UGRID_OK);
@@ -254,10 +259,11 @@ static void test_bad_filters(void **state)
     memset(&d, 0, sizeof d);
     d.cell = (real)0.5;
     CHECK_RESULT(ugrid_build(&g, &d, pos, 0, 2), UGRID_OK);
-    for (k = 0; k < 7; k++) {
+    for (k = 0; k < 8; k++) {
         ugrid_result const want = k == 6 ? UGRID_OK : k == 5 ? UGRID_BAD_RADIUS : UGRID_BAD_FILTER;
         memset(&g.filter, 0, sizeof g.filter);
-        g.filter.radii = k == 0 ? good : k == 1 ? bad : k == 2 ? nan : k == 5 ? good : NULL;
+        g.filter.radii = k == 1 ? bad : k == 2 ? nan : k == 0 || k == 5 || k == 7 ? good : NULL;
+        g.filter.radii_stride = k == 7; /* no multiple of a number */
         g.filter.largest = k == 0 ? (real)0.5 : k == 5 ? REAL_LARGEST : 1;
         if (k == 3) g.filter.exclude = exclude;
         if (k == 4 || k == 6) g.filter.exclude_start = start;
