@@ -1708,6 +1708,14 @@ UGRID_FN int32_t ugrid_i_first_label(const ugrid *grid, int a, const ugrid_sweep
     return after > 0 && labels - after < sweep->width ? labels - after : 0;
 }
 
+/* The walk goes by labels that suit searches of this radius. */
+UGRID_FN void ugrid_i_set_labels(ugrid_near *walk, ugrid_real radius)
+{
+    walk->labels = UGRID_I_BY_LABELS | ugrid_i_first_label(walk->grid, 0, &walk->x, radius) |
+                   ugrid_i_first_label(walk->grid, 1, &walk->y, radius) << 10 |
+                   ugrid_i_first_label(walk->grid, 2, &walk->z, radius) << 20;
+}
+
 /* A walk within `radius` of the box from .. to. On periodic axes its corners lie in the grid's
    box. */
 UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
@@ -1717,10 +1725,7 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
     walk.x = ugrid_i_sweep(grid, 0, from[0], to[0], radius);
     walk.y = ugrid_i_sweep(grid, 1, from[1], to[1], radius);
     walk.z = ugrid_i_sweep(grid, 2, from[2], to[2], radius);
-    if (ugrid_i_by_labels(grid))
-        walk.labels = UGRID_I_BY_LABELS | ugrid_i_first_label(grid, 0, &walk.x, radius) |
-                      ugrid_i_first_label(grid, 1, &walk.y, radius) << 10 |
-                      ugrid_i_first_label(grid, 2, &walk.z, radius) << 20;
+    if (ugrid_i_by_labels(grid)) ugrid_i_set_labels(&walk, radius);
     if (ugrid_i_is_rare(grid)) walk.bits = UGRID_I_RARE;
     if (ugrid_i_tight(grid) || grid->desc.unbounded) ugrid_i_begin_special(&walk);
     walk.x.turn = walk.y.turn = INT32_MAX - 1; /* the first step begins the first row of z = 0 */
@@ -2284,7 +2289,7 @@ UGRID_FN ugrid_near ugrid_near_overlaps(const ugrid *grid, int32_t place)
         from[a] = from[a] - half;
     }
     walk = ugrid_i_near_box(grid, from, to, 0);
-    walk.radius = grid->tight_half; /* of which the labels of MODULAR are made */
+    if (ugrid_i_by_labels(grid)) ugrid_i_set_labels(&walk, grid->tight_half);
     walk.self = place;
     return walk;
 }
