@@ -2685,9 +2685,9 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #include <stdlib.h>
 
 /* Instructions chosen at run time (>>lanes): with gcc and clang on x86-64. Not with gcc on Windows,
-   where it does not align the stack for them (its bug 54412). */
+   where it does not align the stack for them (its bug 54412), nor clang in place of cl. */
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 7)) && \
-    (!defined(_WIN32) || defined(__clang__)) && !defined(__TINYC__) && \
+    (!defined(_WIN32) || (defined(__clang__) && defined(__GNUC__))) && !defined(__TINYC__) && \
     !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
     !defined(UGRID_PLAIN_LANES) && !defined(UGRID_PLAIN)
 #include <immintrin.h>
