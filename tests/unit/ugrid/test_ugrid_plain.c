@@ -34,6 +34,7 @@
 #define ugrid_f64_scatter         plain_scatter
 #define ugrid_f64_cell_sums       plain_cell_sums
 #define ugrid_f64_query           plain_query
+#define ugrid_f64_query_box       plain_query_box
 #define ugrid_f64_count_pairs     plain_count_pairs
 #define ugrid_f64_count_overlaps  plain_count_overlaps
 #define ugrid_f64_count_neighbors plain_count_neighbors
@@ -64,6 +65,7 @@
 #define ugrid_scatter         plain_scatter
 #define ugrid_cell_sums       plain_cell_sums
 #define ugrid_query           plain_query
+#define ugrid_query_box       plain_query_box
 #define ugrid_count_pairs     plain_count_pairs
 #define ugrid_count_overlaps  plain_count_overlaps
 #define ugrid_count_neighbors plain_count_neighbors
@@ -97,6 +99,7 @@
 #undef ugrid_gather
 #undef ugrid_cell_sums
 #undef ugrid_query
+#undef ugrid_query_box
 #undef ugrid_count_pairs
 #undef ugrid_count_overlaps
 #undef ugrid_count_neighbors

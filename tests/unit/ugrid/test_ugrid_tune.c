@@ -221,10 +221,10 @@ static void test_grids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model),
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_grids),
+        TEST(test_model),
+        TEST(test_changes),
+        TEST(test_nothing),
+        TEST(test_grids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
