@@ -700,7 +700,7 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_test_ball_avx2(ugrid_i_ball *ball
         __m128 x = _mm_loadu_ps(from), y = _mm_loadu_ps(from + (last < 1 ? 4 * last : 4)),
                z = _mm_loadu_ps(from + (last < 2 ? 4 * last : 8)),
                name = _mm_loadu_ps(from + 4 * last), d2;
-        unsigned near = (2u << last) - 1;
+        unsigned mask = (2u << last) - 1;
         __m128i order;
         _MM_TRANSPOSE4_PS(x, y, z, name);
         x = _mm_sub_ps(x, px);
@@ -715,13 +715,13 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_test_ball_avx2(ugrid_i_ball *ball
         y = ugrid_i_kept_avx2(_mm_mul_ps(y, y));
         z = ugrid_i_kept_avx2(_mm_mul_ps(z, z));
         d2 = _mm_add_ps(_mm_add_ps(x, y), z);
-        if (own >= 0 && own < 4) near &= ~(1u << own);
-        near &= (unsigned)_mm_movemask_ps(
+        if (own >= 0 && own < 4) mask &= ~(1u << own);
+        mask &= (unsigned)_mm_movemask_ps(
             _mm_cmp_ps(d2, _mm_set1_ps(ball->reach2), _CMP_LE_OQ));
-        order = _mm_loadu_si128((const __m128i *)(const void *)front[near]);
+        order = _mm_loadu_si128((const __m128i *)(const void *)front[mask]);
         _mm_storeu_ps(ball->d2 + hits, _mm_permutevar_ps(d2, order));
         _mm_storeu_ps((float *)(void *)(ball->id + hits), _mm_permutevar_ps(name, order));
-        hits += __builtin_popcount(near);
+        hits += __builtin_popcount(mask);
         if (hits <= UGRID_I_NEAR_HITS - 4) continue;
         ball->hits = hits;
         ugrid_i_thin(ball);
@@ -775,7 +775,7 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_test_ball_avx512(ugrid_i_ball *
             (__mmask16)some, (const float *)(const void *)&grid->record[begin]);
         __m512 d = _mm512_sub_ps(record, at), d2;
         __m512i names;
-        __mmask16 near;
+        __mmask16 mask;
         if (ball->images) {
             d = _mm512_mask_sub_ps(d, _mm512_cmp_ps_mask(d, half, _CMP_GT_OQ), d, length);
             d = _mm512_mask_add_ps(d, _mm512_cmp_ps_mask(d, minus_half, _CMP_LT_OQ), d, length);
@@ -783,13 +783,13 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_test_ball_avx512(ugrid_i_ball *
         d = ugrid_i_kept_avx512(_mm512_mul_ps(d, d));
         d2 = ugrid_i_kept_avx512(_mm512_add_ps(d, _mm512_permute_ps(d, 0x55)));
         d2 = ugrid_i_kept_avx512(_mm512_add_ps(d2, _mm512_permute_ps(d, 0xAA)));
-        near = _mm512_mask_cmp_ps_mask((__mmask16)(some & others & 0x1111u), d2,
+        mask = _mm512_mask_cmp_ps_mask((__mmask16)(some & others & 0x1111u), d2,
                                        _mm512_set1_ps(ball->reach2), _CMP_LE_OQ);
         names = _mm512_castps_si512(_mm512_permute_ps(record, 0xFF));
-        _mm_storeu_ps(ball->d2 + hits, _mm512_castps512_ps128(_mm512_maskz_compress_ps(near, d2)));
+        _mm_storeu_ps(ball->d2 + hits, _mm512_castps512_ps128(_mm512_maskz_compress_ps(mask, d2)));
         _mm_storeu_si128((__m128i *)(void *)(ball->id + hits),
-                         _mm512_castsi512_si128(_mm512_maskz_compress_epi32(near, names)));
-        hits += __builtin_popcount(near);
+                         _mm512_castsi512_si128(_mm512_maskz_compress_epi32(mask, names)));
+        hits += __builtin_popcount(mask);
         if (hits <= UGRID_I_NEAR_HITS - 4) continue;
         ball->hits = hits;
         ugrid_i_thin(ball);
@@ -1018,17 +1018,17 @@ static int ugrid_i_order_points(const ugrid_i_nearest_job *job, int32_t begin, i
     const ugrid *grid = job->grid;
     int64_t const row = grid->axis[0].cells, layer = row * grid->axis[1].cells,
                   ring = ((grid->desc.dim == 3 ? layer : 0) + row + 1) * ((int64_t)1 << 32);
-    int32_t cells = grid->cell_count, near = 0, q;
+    int32_t cells = grid->cell_count, following = 0, q;
     int top = 32;
     ugrid_real at[3];
     for (q = begin; q < end; q++) {
         ugrid_i_load(job->points, job->stride, grid->desc.dim, q, at);
         job->order[q] = (int64_t)ugrid_cell_at(grid, at) * ((int64_t)1 << 32) + q;
         if (q == begin) continue;
-        near += job->order[q] - job->order[q - 1] <= ring &&
+        following += job->order[q] - job->order[q - 1] <= ring &&
                 job->order[q - 1] - job->order[q] <= ring;
     }
-    if (near > (end - begin) / 2) return 0;
+    if (following > (end - begin) / 2) return 0;
     for (; cells > 0; cells /= 2) top++;
     ugrid_i_flag_sort(job->order + begin, end - begin, top);
     return 1;

@@ -63,7 +63,7 @@ static void test_grid(void **state)
         for (s = 0; s < SCENES; s++) {
             double const work = grid_work((scene)s, n, half);
             costs_show("nlist_build_ugrid, a candidate", scene_name[s], work);
-            CHECK_BELOW(work, 3 * even);
+            CHECK_BELOW(work, 4 * even); /* the fullest blocks of candidates are even ones */
         }
     }
 }
