@@ -27,7 +27,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE",
                                   os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
-from nearfield import _binding, _memory, _neighbors  # noqa: E402
+from nearfield import _arrays, _binding, _memory, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -170,6 +170,10 @@ def check_grid_options():
         assert as_set(*grid.pairs(0.1).T) == want, fields
     assert (np.sort(grid.order) == np.arange(500)).all()
     assert grid.desc.cell == 0.1 and grid.nbytes > 0 and grid.n == 500
+    desc = nf.Grid(p, 0.1, method="sort").desc      # a copy, of an object that is gone
+    assert (desc.cell, desc.method, desc.dim) == (0.1, "sort", 3) and "cell=0.1" in repr(desc)
+    refused(AttributeError, "", setattr, desc, "cell", 0.2)
+    refused(nf.Error, "nothing was built yet", lambda: nf.Grid().desc)
     grid.build(p[:7])
     assert grid.n == 7 and len(grid.order) == 7
 
@@ -468,6 +472,27 @@ def check_moved_box():
     assert len(contacts.pairs()) == 1 and not contacts.moved(p) and contacts.moved(p, (0, 10))
 
 
+def check_boxes_given_twice():
+    """What could be two lengths is refused in the plane; one box, by one name; builds take it."""
+    p = rng().random((30, 2)) * 10
+    for make in (nf.Grid, nf.List):
+        refused(ValueError, "two lengths, or two corners?", make, p, 0.5, box=(10.0, 20.0),
+                periodic=True)
+        refused(ValueError, "give one of both", make, p, 0.5, box=(0, 1), max=2)
+        refused(ValueError, "give one of both", make, p, 0.5, box=(0, 1), min=0)
+        for box in ((0, [10, 20]), ([1, 1], 20), (-1.0, 10.0)):
+            assert make(p, 0.5, box=box, periodic=True).n == 30
+        assert make(np.c_[p, p[:, 0]], 0.5, box=(10, 20), periodic=True).n == 30
+    contacts = nf.List(p, 0.5, box=(0, 10), periodic=True, half=True)
+    assert contacts.build(p, box=(0, 11)).desc.max[:2] == (11, 11)
+    assert as_set(*contacts.pairs().T) == brute_pairs(p, 0.5, [1, 1], 11)
+    refused(TypeError, "List has no field 'boxx': see help", contacts.build, p, boxx=(0, 11))
+    refused(ValueError, "two lengths", contacts.build, p, box=(10, 20))
+    refused(ValueError, "dim=3, but points have 2 columns", nf.Grid, p, dim=3)
+    for pointer in ("half", "allocator"):
+        refused(TypeError, "no field %r" % pointer, nf.Grid, p, **{pointer: 8})
+
+
 def check_list_searches():
     """What a list without a source searches by, where cells would be wide or mostly empty: the
     pairs are those of all with all, and the history goes from one search to the other."""
@@ -483,9 +508,12 @@ def check_list_searches():
     for points, named, which, want in (
             (p, dict(radius=0.7), "grid", brute_pairs(p, 0.7)),
             (p, dict(radii=np.full(n, 0.35)), "grid", brute_pairs(p, 0.7)),
-            (p, dict(radii=radii), "tree", brute_pairs(p, reach)),
-            (p, dict(radii=radii, box=(0, 20), periodic=flags), "tree",
+            (p, dict(radii=radii), "", brute_pairs(p, reach)),
+            (p, dict(radii=radii, box=(0, 20), periodic=flags), "",
              brute_pairs(p, reach, flags, 20)),
+            (far, dict(radii=radii), "", brute_pairs(far, reach)),
+            (far, dict(radii=np.full(n, 0.35), box=(0, 30), periodic=flags), "tree",
+             brute_pairs(far, 0.7, flags, 30)),
             (far, dict(radius=0.7), "tree", brute_pairs(far, 0.7)),
             (far, dict(radii=np.full(n, 0.35)), "tree", brute_pairs(far, 0.7)),
             (chain, dict(radius=0.7), "", brute_pairs(chain, 0.7)),
@@ -1511,7 +1539,7 @@ def check_refusals():
     refused(ValueError, "mass: expected 9", nf.NBody().fields, good[:, :2], np.ones(8))
     sim = nf.NBody(sources="mass_centres", method="virtual_particles")
     refused(nf.Error, "negative mass", sim.fields, good[:, :2], -np.ones(9))
-    refused(nf.Error, "estimate needs", nf.NBody().estimate)
+    refused(nf.Error, "nothing was built", nf.NBody().estimate)
     refused(nf.Error, "nothing was built", nf.Tree().validate)
     refused(ValueError, "as many elements", nf.Tree(good, "points").refit, good[:5])
     refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
@@ -1532,7 +1560,7 @@ def check_keywords():
         classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
     assert len(classes) == 5
     never = {"dim", "allocator", "cuda_allocator", "parallel", "function", "allow", "vertices",
-             "user", "pair_bytes", "exclude_start", "history"}
+             "user", "pair_bytes", "exclude_start", "history", "half_stride"}
     for name, body in classes:
         kind = getattr(nf, name)
         told = set(re.findall(r"^    (\w+):", body, re.M))
@@ -1592,6 +1620,9 @@ def check_refused_shapes():
                         ("spheres", (6, 1, 3))):
         refused(ValueError, "shape", nf.Tree, np.ones(shape), kind)
     refused(ValueError, "shape", nf.Tree, np.ones((3, 1, 3)), "triangles", indices=[[0, 1, 2]])
+    for kind in ("points", "boxes", "spheres"):     # its rows are counted, not those of indices
+        refused(ValueError, "indices: those of triangles", nf.Tree, good, kind,
+                indices=np.zeros((9, 3), int))
     for shape in ((9, 1), (1, 9), (3, 2)):
         refused(ValueError, "indices", nf.Tree, good, "triangles", indices=np.zeros(shape, int))
     stacked, flat = np.stack([good, good + 1], 1), np.c_[good, good + 1]
@@ -1700,6 +1731,75 @@ def check_many_callers():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def check_views_are_read_only():
+    """The library believes what it wrote: only the history is the caller's."""
+    p = rng().random((500, 3))
+    contacts = nf.List(p, 0.1, half=True, history="f8", events=True)
+    offsets, ids = contacts.rows()
+    for view in (nf.Grid(p, cell=0.1).order, offsets, ids, contacts.events("begun")):
+        assert len(view) > 100 and not view.flags.writeable
+        refused(ValueError, "WRITEABLE", setattr, view.flags, "writeable", True)
+    contacts.history[:] = 3
+    assert (contacts.history == 3).all()
+
+
+def check_one_builds_alone():
+    """While one thread builds, others that use the object are refused; searches go together."""
+    p = rng().random((300, 3))
+    made = (nf.Grid(p, 0.1), nf.Tree(p, "points"), nf.List(p, 0.1, nf.Grid(p, 0.1)), nf.NBody())
+    made[3].build(p[:, :2])
+    for thing, build, search in zip(made, (
+            lambda: made[0].build(p), lambda: made[1].build(p), lambda: made[2].build(p),
+            lambda: made[3].build(p[:, :2])), (
+            lambda: made[0].neighbors(0.1), lambda: made[1].nearest(p), lambda: made[2].rows(),
+            lambda: made[3].fields_at(p[:, :2]))):
+        name = type(thing).__name__
+        inside(thing, lambda: (search(), refused(
+            RuntimeError, name + ": build while another thread uses it", build)), "_readers")
+        inside(thing, lambda: (refused(RuntimeError, "while another thread builds it", search),
+                               refused(RuntimeError, "while another thread uses it", build)),
+               "_writers")
+        search(), build()
+        assert not thing._readers and not thing._writers
+    inside(made[0], lambda: refused(RuntimeError, "Grid: search_for", made[2].build, p, made[0]),
+           "_writers")
+    refused(ValueError, "shape", made[0].build, p[:, :1])       # a refusal leaves no trace
+    made[0].build(p)
+
+
+def inside(thing, then, which):
+    """Calls then() in a thread that another one overtakes, in the middle of a call of thing."""
+    calls, errors = getattr(thing, which), []
+    calls.append(None)
+
+    def other():
+        try:
+            then()
+        except Exception as error:      # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    calls.pop()
+    assert not errors, errors
+
+
+def check_fields_cost_little():
+    """Numbers, and tuples of numbers, go into a desc without NumPy."""
+    p, slow = rng().random((100, 3)), []
+    whole = _arrays.np.broadcast_to
+    _arrays.np.broadcast_to = lambda *arguments: slow.append(arguments) or whole(*arguments)
+    try:
+        grid = nf.Grid(p, 0.1, box=(0, (1.0, 1, 2)), periodic=(True, False, True))
+        assert not slow, slow
+        same = nf.Grid(p, 0.1, box=(np.zeros(3), np.array([1, 1, 2])), periodic=np.array([1, 0, 1]))
+    finally:
+        _arrays.np.broadcast_to = whole
+    assert len(slow) == 3 and same.desc == grid.desc
+    assert grid.desc.max == (1, 1, 2) and grid.desc.periodic == (1, 0, 1)
 
 
 # ---- main ----------------------------------------------------------------------------------------

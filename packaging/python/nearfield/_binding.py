@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 """
 from __future__ import annotations
 
+import collections
 import ctypes
 import functools
 import os
@@ -112,8 +113,31 @@ def declared_desc(header: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def desc_fields(header: str, more: tuple[str, ...] = ()) -> frozenset[str]:
-    """Their names."""
-    return frozenset(name for name, _ in declared_desc(header)._fields_).union(more)
+    """Their names, but for those that point to memory, which are none of Python's."""
+    return frozenset(name for name, kind in declared_desc(header)._fields_
+                     if name in ARRAYS or kind not in (ctypes.c_void_p, Allocator)).union(more)
+
+
+@functools.lru_cache(maxsize=None)
+def _copy_type(struct: Any, header: str) -> Any:
+    """A named tuple of the fields that hold numbers, and the words of those that are enums."""
+    names = [name for name, kind in struct._fields_
+             if kind is not ctypes.c_void_p and not issubclass(kind, ctypes.Structure)]
+    words = {name: OPTIONS["%s.%s" % (header, name)].split() for name in names
+             if "%s.%s" % (header, name) in OPTIONS}
+    return collections.namedtuple(header + "_desc", names), words
+
+
+def desc_copy(desc: Any, header: str) -> Any:
+    """What a desc struct holds now, as a named tuple."""
+    kind, words = _copy_type(type(desc), header)
+    values = []
+    for name in kind._fields:
+        value = getattr(desc, name)
+        if name in words and 0 <= value < len(words[name]):
+            value = words[name][value]
+        values.append(tuple(value) if isinstance(value, ctypes.Array) else value)
+    return kind(*values)
 
 
 @functools.lru_cache(maxsize=None)
