@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import types
 
 import numpy as np
 
@@ -638,7 +639,13 @@ def check_grid_filters():
         assert grid.count_pairs(0.1) == either.sum()
         assert as_set(*grid.pairs(0.1).T) == as_set(*np.nonzero(either)), name
     refused(ValueError, "masks: expected 200", nf.Grid, p, masks=masks[:9])
-    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32))
+    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32), sees=sees)
+    for one in (dict(sets=sets), dict(sees=sees)):
+        refused(ValueError, "sets and sees go together", nf.Grid, **one)
+    refused(ValueError, "sees: expected 32", nf.Grid, sets=sets, sees=sees[:3])
+    refused(ValueError, "masks: -1 is no uint32", nf.Grid, masks=[-1])
+    for bad, why in ((np.nan, "nan"), (np.inf, "infinite"), (-1, "negative")):
+        refused(ValueError, "radii: row 3 is " + why, nf.Grid, radii=[1, 1, 1, bad])
     refused(ValueError, "exclude names", nf.Grid, p, exclude=[[0, n]])
 
 
@@ -1134,7 +1141,7 @@ def check_queries():
                 assert len(offsets) == len(centre) + 1 and ids is found.ids
                 for k, reach in ((7, np.inf), (3, 0.41)):
                     near = nf.nearest(x, k, None if own else at, reach=reach, cell=box, pbc=pbc)
-                    ids, distances = near.padded(k)
+                    ids, distances = near.padded()
                     assert distances.shape == (len(centre), k)
                     wide = all_images(x.astype(float), centre.astype(float), cell, pbc, 1.4)
                     want = np.linalg.norm(wide[3], axis=1)
@@ -1151,6 +1158,17 @@ def check_queries():
     found = nf.neighbors(x, 0.41)
     assert len(nf.neighbors(x, 0.41, half=True)) * 2 == len(found)
     assert repr(found) == "<nearfield.Neighbors: 40 rows, %d entries, n=40>" % len(found)
+    assert nf.nearest(x[:3], 5).padded()[0].shape == (3, 5)
+    assert [row.tolist() for row in found] == [found[q].tolist() for q in range(40)]
+    assert (found[-1] == found.ids[found.offsets[-2]:]).all() and (found[3] == found.ids[
+        found.rows == 3]).all()
+    refused(IndexError, "row 40", found.__getitem__, 40)
+    atoms = types.SimpleNamespace(positions=x, cell=np.eye(3), pbc=[1, 0, 1], numbers=[1] * 40)
+    for a, b in ((nf.neighbors(atoms, 0.4), nf.neighbors(x, 0.4, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.query(atoms, atoms, 0.4), nf.query(x, x, 0.4, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.nearest(atoms, 3), nf.nearest(x, 3, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.neighbors(atoms, {(1, 1): 0.4}, pbc=False), nf.neighbors(x, 0.4))):
+        assert len(b) > 9 and (a.ids == b.ids).all() and (a.shifts == b.shifts).all()
     ids, distances = found.padded(2)
     assert ids.shape == (40, 2) and found.padded()[0].shape[1] == np.diff(found.offsets).max()
     none = nf.query(x, np.zeros((0, 3)), 1.0)
@@ -1200,7 +1218,7 @@ def check_freud_forms():
         d = np.linalg.norm(vector, axis=1)
         keep = (d < asked.get("r_max", 9)) & (d >= asked.get("r_min", 0))
         if asked.get("exclude_ii"):
-            keep &= (row != point) | shift.any(1)
+            keep &= row != point
         order = np.lexsort((d, row))
         order = order[keep[order]]
         place = np.arange(len(order)) - np.searchsorted(row[order], row[order])
@@ -1211,6 +1229,22 @@ def check_freud_forms():
         bonds = list(search.query(centre, asked))
         assert {bond[:2] for bond in bonds} == as_set(*found[:].T)
         assert found.neighbor_counts.sum() == len(found)
+    near = AABBQuery((6, 6, 6), [[2.95, 0, 0], [1, 1, 1]])
+    assert len(near.query([[-2.95, 0, 0], [1, 1.1, 1]], dict(
+        r_max=0.5, exclude_ii=True)).toNeighborList()) == 0
+    few = AABBQuery((6, 6, 6), 6 * rng(44).random((60, 3)) - 3)
+    for r_min in (0.5, 1.5):
+        found = few.query(few.points, dict(num_neighbors=3, r_min=r_min, exclude_ii=True))
+        bonds = found.toNeighborList()
+        assert len(bonds) == 180 and (bonds.distances >= r_min).all()
+        want = few.query(few.points, dict(r_max=3.0, r_min=r_min, exclude_ii=True))
+        want = want.toNeighborList(True)
+        third = want.distances[want.segments + 2]
+        assert np.allclose(bonds.distances.reshape(60, 3).max(1), third, atol=1e-6)
+    one = AABBQuery((6, 6, 6), [[0, 0, 0]])
+    assert len(one.query(one.points, dict(
+        num_neighbors=3, exclude_ii=True)).toNeighborList()) == 0
+    assert len(one.query(one.points, dict(num_neighbors=6, r_min=1)).toNeighborList()) == 6
     refused(ValueError, "unknown rmax", search.query, at, {"rmax": 1})
     refused(ValueError, "is missing", search.query, at, {})
     assert len(AABBQuery.from_system((cell.T, x)).points) == 80
@@ -1542,7 +1576,6 @@ def check_refusals():
     refused(nf.Error, "nothing was built", nf.NBody().estimate)
     refused(nf.Error, "nothing was built", nf.Tree().validate)
     refused(ValueError, "as many elements", nf.Tree(good, "points").refit, good[:5])
-    refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
     refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
     for radius in (0, -1, np.nan, np.inf):
         refused(nf.Error, "radius must be positive", nf.List, good, radius)
@@ -1633,16 +1666,6 @@ def check_refused_shapes():
     assert len(nf.Grid(good).query([], 0.1)[0]) == 1
 
 
-def nf_with_path(path):
-    saved = _binding._path
-    try:
-        nf.load(path)
-        nf.Grid(np.zeros((1, 3)))
-    finally:
-        _binding._path = saved
-        _binding.library.cache_clear()
-
-
 def check_layouts():
     """Any array that NumPy can hold gives the same answer, and the usual ones are not copied."""
     wide = rng().random((400, 5))
@@ -1731,6 +1754,94 @@ def check_many_callers():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def check_load_library():
+    """What is no library is refused by name, and the one before goes on."""
+    p, saved, place = rng().random((9, 3)), _binding._path, os.getcwd()
+    before = nf.Grid(p, 0.1)
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "grid.bin")
+        with open(name, "wb") as file:
+            file.write(before.save())
+        for path in (name, os.path.join(folder, "none.so")):
+            refused(nf.Error, path + " is no library", nf.load_library, path)
+            assert nf.Grid(p, 0.1)._lib is before._lib and _binding._path == saved
+    refused(nf.Error, "has no ugrid_version", nf.load_library,
+            sys.modules["_ctypes"].__file__)
+    library = os.path.abspath(_binding.find(np.dtype(np.float32), False))
+    try:
+        os.chdir(os.path.dirname(library))
+        nf.load_library(os.path.basename(library))
+        os.chdir("/")
+        assert _binding._path == library and nf.Grid(p, 0.1).n == 9
+    finally:
+        os.chdir(place)
+        _binding._path = saved
+        _binding.library.cache_clear()
+
+
+def check_load_with_other_keywords():
+    """What was saved is not taken by an object whose next build would be another."""
+    p = rng().random((60, 3))
+    box = dict(box=(0, 1), periodic=[True, False, True])
+    ones = np.ones(60)
+    for thing, others, same in (
+            (nf.Grid(p, 0.2, **box), (nf.Grid(cell=0.2), nf.Grid(cell=0.2, box=(0, 1)),
+                                      nf.Grid(cell=0.2, box=(0, 2), periodic=box["periodic"])),
+             nf.Grid(cell=0.2, **box)),
+            (nf.Grid(p, 0.2), (nf.Grid(cell=0.2, **box), nf.Grid(radii=ones)), nf.Grid()),
+            (nf.Grid(p, 0.2, radii=ones), (nf.Grid(), nf.Grid(radii=ones, exclude=[[0, 1]])),
+             nf.Grid(radii=ones)),
+            (nf.List(p, 0.2, half=True, history="f8", **box),
+             (nf.List(radius=0.2, half=True, history="f8"), nf.List(radius=0.2, half=True, **box),
+              nf.List(radius=0.2, history="f8", **box)),
+             nf.List(radius=0.2, half=True, history="f8", **box))):
+        data = thing.save()
+        for other in others:
+            refused(nf.Error, "what was saved has other keywords", other.load, data)
+            assert other.n == 0 and other.build(p).n == 60
+        assert same.load(data).n == 60 and same.save() == data
+        assert all(one.n == 60 for one in again(thing))
+    small = nf.Grid(p.astype(np.float32), 0.2).save()
+    fresh = nf.Grid(cell=0.2)
+    refused(nf.Error, "these bytes are of float32, not float64: load(data, dtype='float32')",
+            fresh.load, small)
+    assert fresh.load(small, dtype=np.float32).n == 60
+    refused(nf.Error, "these bytes are of float32", nf.Grid(p).load, small)
+
+
+def check_messages():
+    """What is wrong is said by its name in Python, in each method."""
+    p = rng().random((20, 3))
+    grid, tree, contacts = nf.Grid(p, 0.2), nf.Tree(p, "points"), nf.List(p, 0.2)
+    for function, arguments in ((grid.neighbors, ("a",)), (grid.count_pairs, ("a",)),
+                                (grid.count_neighbors, ("a",)), (grid.pairs, ("a",)),
+                                (grid.query, (p, "a")), (tree.query, (p, "a"))):
+        refused(TypeError, "radius: expected a number, not 'a'", function, *arguments)
+    refused(TypeError, "reach: expected a number, not [1]", tree.nearest, p, 1, [1])
+    refused(ValueError, "expected one of begun persisted ended, not 'started'", contacts.events,
+            "started")
+    refused(nf.Error, "without events=True", contacts.events, "begun")
+    refused(ValueError, "expected one of boxes points spheres", tree.overlaps, p, "triangles")
+    refused(TypeError, "source: expected a Grid or a Tree, not 3", nf.List, p, 0.1, source=3)
+    refused(TypeError, "history: expected a dtype of numbers", nf.List, p, 0.1, history=object)
+    refused(nf.Error, "Grid: nothing was built yet", nf.List, p, 0.1, nf.Grid())
+    calls = {nf.Grid: ("save", "order", "desc", "to_host", "validate", ("neighbors", 1)),
+             nf.Tree: ("save", "desc", "pairs", ("refit", p), ("closest", p), ("nearest", p),
+                       ("rays", p, p), ("hits", p, p)),
+             nf.List: ("save", "desc", "pairs", "rows", "history", ("shifts", p), ("moved", p),
+                       ("events", "begun"), ("remap", [0])),
+             nf.NBody: ("desc", "estimate", ("fields_at", p[:, :2]))}
+    for kind, names in calls.items():
+        for name in names:
+            name, *arguments = name if isinstance(name, tuple) else (name,)
+
+            def call():
+                method = getattr(kind(), name)
+                return method(*arguments)
+
+            refused(nf.Error, "%s: nothing was built yet" % kind.__name__, call)
 
 
 def check_views_are_read_only():

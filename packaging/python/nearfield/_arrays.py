@@ -269,6 +269,18 @@ def threads_of(n: int | None) -> int:
     return int(n)
 
 
+def number(name: str, value: Any) -> float:
+    """A float; texts and arrays are none."""
+    if type(value) is float:
+        return value
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError("%s: expected a number, not %r" % (name, value)) from None
+
+
 def integer(name: str, value: Any) -> int:
     """An int that fits into 32 bits; True is none."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):

@@ -68,8 +68,9 @@ ARRAYS: dict[str, Any] = {"radii": None, "masks": np.uint32, "indices": np.int32
 _path: str | None = None
 
 
-def load(path: str | os.PathLike[str]) -> None:
-    """Take this library from now on.
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Take this library from now on. It is opened at once; where it cannot be used, that is an
+    Error, and the one before stays. (What was saved is read by ``Grid.load`` and its like.)
 
     Parameters
     ----------
@@ -79,7 +80,9 @@ def load(path: str | os.PathLike[str]) -> None:
         the environment variable ``NEARFIELD_LIBRARY``.
     """
     global _path
-    _path = os.fspath(path)
+    place = os.path.abspath(os.fspath(path))
+    _open(place, np.dtype(np.float32), False)
+    _path = place
     library.cache_clear()
 
 
@@ -101,8 +104,9 @@ def find(dtype: Any, device: bool) -> str:
             return place
     raise Error("no %s beside the package: %s" % (
         _names(device)[0],
-        "install with -C cmake.define.NEARFIELD_CUDA=ON, or make shared-cuda and nearfield.load()"
-        if device else "pip install ., or make shared, or nearfield.load(path)"))
+        "install with -C cmake.define.NEARFIELD_CUDA=ON, or make shared-cuda and "
+        "nearfield.load_library(path)"
+        if device else "pip install ., or make shared, or nearfield.load_library(path)"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -143,7 +147,14 @@ def desc_copy(desc: Any, header: str) -> Any:
 @functools.lru_cache(maxsize=None)
 def library(dtype: Any, device: bool) -> Any:
     """One precision's half of the library: structs and functions by their names in the headers."""
-    dll = ctypes.CDLL(find(dtype, device))
+    return _open(find(dtype, device), dtype, device)
+
+
+def _open(path: str, dtype: Any, device: bool) -> Any:
+    try:
+        dll = ctypes.CDLL(path)
+    except OSError as error:
+        raise Error("%s is no library that can be loaded: %s" % (path, error)) from None
     double = dtype == np.float64
     structs = dict(_declared.STRUCTS, **(_declared.CUDA_STRUCTS if device else {}))
     functions = dict(_declared.FUNCTIONS, **(_declared.CUDA_FUNCTIONS if device else {}))

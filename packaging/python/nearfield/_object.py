@@ -347,6 +347,8 @@ class Object:
 class Saved(Object):
     """What can be saved as bytes."""
 
+    _told: tuple[str, ...] = ()     # fields of the desc that `load` compares
+
     @searching
     def save(self) -> bytes:
         """Bytes from which `load` makes the same object, for checkpoints: for the same version,
@@ -362,24 +364,65 @@ class Saved(Object):
 
     @changing
     def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Any:
-        """The way back, into an object that was made with the same keywords. dim, dtype: those of
-        the one saved, where this one was not built yet. Returns this object."""
+        """The way back, into an object that was made with the same keywords: others of which the
+        bytes tell (periodic axes with their box, the filters of a grid, half and history of a
+        list) are an Error. dim, dtype: those of the one saved, where this one was not built yet.
+        Returns this object."""
         self._load(data, dim, dtype)
         return self
 
     def _load(self, data: bytes, dim: int, dtype: Any) -> None:
-        if self._lib is None:
+        new = self._lib is None
+        if new:
             self._settle(np.dtype(dtype), False)
-        desc = self._new_desc(self._state.desc.dim or dim)
-        self._call("load", ctypes.byref(desc), data, len(data))
+        asked = self._new_desc(self._state.desc.dim or dim)
+        try:
+            self._call("load", ctypes.byref(asked), data, len(data))
+            self._refuse_other(asked)
+        except Error:
+            real = self._lib.dtype
+            if new:
+                self._lib = None
+            other = np.dtype(np.float32 if real == np.float64 else np.float64)
+            if self._would_load(data, dim, other):
+                raise Error("these bytes are of %s, not %s: %s" % (other, real, (
+                    "load(data, dtype=%r)" % other.name if new else
+                    "load them into an object of that precision"))) from None
+            raise
+
+    def _refuse_other(self, asked: Any) -> None:
+        """What is loaded, beside what the keywords ask for."""
+        dim = self._state.desc.dim
+        there, ours = (_told_by(desc, self._told, dim) for desc in (self._state.desc, asked))
+        differ = ["%s=%r" % item for item in there.items() if ours[item[0]] != item[1]]
+        if differ:
+            getattr(self._lib, self._header + "_free")(ctypes.byref(self._struct))
+            raise Error("what was saved has other keywords than this object: %s" % (
+                ", ".join(differ)))
+
+    def _would_load(self, data: bytes, dim: int, dtype: Any) -> bool:
+        other = type(self)()
+        other._fields = dict(self._fields)
+        other._settle(dtype, False)
+        desc = other._new_desc(dim)
+        return other._try("load", ctypes.byref(desc), data, len(data)) == 0
 
     def _content(self) -> Any:
-        return self.save() if self._state.n else None, self._state.desc.dim
+        return Saved.save(self) if self._state.n else None, self._state.desc.dim
 
     def _take(self, content: Any) -> None:
         if content[0] is not None:
             data, dim = content
             Saved._load(self, data, dim, self._lib.dtype)
+
+
+def _told_by(desc: Any, names: tuple[str, ...], dim: int) -> dict[str, Any]:
+    """These fields; periodic axes with the ends of the box there."""
+    told = {name: getattr(desc, name) for name in names}
+    if "periodic" in told:
+        told["periodic"] = [bool(repeats) for repeats in desc.periodic[:dim]]
+        told["box"] = [(desc.min[a], desc.max[a]) for a in range(dim) if desc.periodic[a]]
+    return told
 
 
 # What a copy has of its own.

@@ -5,13 +5,15 @@ SPDX-License-Identifier: MIT OR Unlicense
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._arrays import (Array, address_of, box_corners, count_of, cut, fetch, flat_corners,
-                      host_array, index_pairs, integer, is_on_gpu, refuse_bad_queries,
-                      refuse_not_finite, refuse_two_lengths, set_field, width_of)
+                      host_array, index_pairs, integer, is_on_gpu, number, refuse,
+                      refuse_bad_queries, refuse_not_finite, refuse_two_lengths, set_field,
+                      width_of)
 from ._binding import OPTIONS, Error, declared_desc, raise_for
 from ._object import Object, Saved, changing, searching
 
@@ -81,6 +83,7 @@ class Grid(Saved):
 
     _header = "ugrid"
     _own_fields = "radii", "masks", "exclude", "sets", "sees"
+    _told = ("periodic",)
 
     def __init__(self, points: Any = None, cell: float | None = None, *, box: Any = None,
                  periodic: Any = None, unbounded: bool | None = None, radii: Any = None,
@@ -90,8 +93,28 @@ class Grid(Saved):
         super().__init__(stream, cell=cell, box=box, periodic=periodic, unbounded=unbounded,
                          radii=radii, masks=masks, exclude=exclude, sets=sets, sees=sees,
                          n_threads=n_threads, **fields)
+        self._check_filters()
         if points is not None:
             self.build(points)
+
+    def _check_filters(self) -> None:
+        """What is wrong without knowing n."""
+        fields = self._fields
+        if ("sets" in fields) != ("sees" in fields):
+            raise ValueError("sets and sees go together: give both")
+        if "sees" in fields and np.shape(fields["sees"]) != (32,):
+            raise ValueError("sees: expected 32 numbers, not an array of shape %s"
+                             % (np.shape(fields["sees"]),))
+        for name in ("masks", "sees"):
+            if name in fields and not is_on_gpu(fields[name]):
+                host_array(name, fields[name], np.uint32)
+        if "exclude" in fields and not is_on_gpu(fields["exclude"]):
+            index_pairs(fields["exclude"])
+        if "radii" in fields and not is_on_gpu(fields["radii"]):
+            radii = host_array("radii", fields["radii"], np.float64).reshape(-1)
+            for bad, why in ((np.isnan(radii), "is nan"), (np.isinf(radii), "is infinite"),
+                             (radii < 0, "is negative")):
+                refuse("radii", bad, why)
 
     @changing
     def build(self, points: Any) -> Grid:
@@ -140,8 +163,21 @@ class Grid(Saved):
         keep.sees[:] = (host_array("sees", self._fields["sees"], np.uint32).tolist()
                         if "sees" in names else [2**32 - 1] * 32)
 
+    def save(self) -> bytes:
+        """See `List.save`. Filters are not in the bytes, but their names are, behind those of
+        ``ugrid_save``: `load` wants a grid that was made with the same."""
+        names = sorted(self._fields.keys() & set(self._own_fields))
+        return super().save() + (b"\nfilters " + " ".join(names).encode() if names else b"")
+
     def _load(self, data: bytes, dim: int, dtype: Any) -> None:
-        super()._load(data, dim, dtype)
+        told = re.search(rb"\nfilters ([a-z ]+)\Z", data)
+        saved = set(told.group(1).decode().split()) if told else set()
+        ours = self._fields.keys() & set(self._own_fields)
+        if saved != ours:
+            raise Error("what was saved has other keywords than this object: its filters are %s, "
+                        "and here %s" % (" ".join(sorted(saved)) or "none",
+                                         " ".join(sorted(ours)) or "none"))
+        super()._load(data[:told.start()] if told else data, dim, dtype)
         self._set_filter()
 
     def _take(self, content: Any) -> None:
@@ -176,27 +212,27 @@ class Grid(Saved):
         ids : ndarray of int32
             Particle i has the neighbours ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        return self._list("neighbors", self.n, radius, int(half))
+        return self._list("neighbors", self.n, number("radius", radius), int(half))
 
     @searching
     def count_neighbors(self, radius: float, half: bool = False) -> Array:
         """How many neighbours each particle has: ndarray of int32, (n,)."""
         counts = self._empty(self.n, np.int32)
-        self._call("count_neighbors", radius, int(half), address_of(counts))
+        self._call("count_neighbors", number("radius", radius), int(half), address_of(counts))
         return counts
 
     @searching
     def count_pairs(self, radius: float) -> int:
         """How many pairs there are, each counted once."""
         pairs = self._empty(1, np.int64)
-        self._call("count_pairs", radius, address_of(pairs))
+        self._call("count_pairs", number("radius", radius), address_of(pairs))
         return int(pairs[0])
 
     @searching
     def pairs(self, radius: float) -> Array:
         """The pairs themselves, int32 (m, 2), each once, the lower id first; in no order."""
         self._on_host("pairs")
-        self._built()
+        radius = number("radius", radius)
         room, needed = self._guesses.get("pairs", 8 * self.n), ctypes.c_int64()
         while True:
             pairs = np.empty((room, 2), np.int32)
@@ -222,10 +258,9 @@ class Grid(Saved):
         offsets : ndarray of int64, (m + 1,)
         ids : ndarray of int32
         """
-        self._built()
         at, m, stride = self._rows(points, self._state.desc.dim)
         refuse_not_finite("points", at)
-        return self._list("neighbors_at", m, address_of(at), stride, m, radius)
+        return self._list("neighbors_at", m, address_of(at), stride, m, number("radius", radius))
 
     @property
     @searching
@@ -262,6 +297,9 @@ def _set_crowd(desc: Any, pos: Array) -> None:
 
 # Numbers of an element, in two and in three dimensions.
 _WIDTHS = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4), "triangles": (6, 9)}
+
+
+_QUERIES = "boxes", "points", "spheres"
 
 
 class Tree(Saved):
@@ -391,7 +429,8 @@ class Tree(Saved):
         found = np.empty(m, np.dtype([("point", real, 3), ("distance2", real), ("id", np.int32),
                                       ("feature", np.int32)], align=True))
         raise_for(self._lib, "lbvh", self._lib.lbvh_closest_points(
-            ctypes.byref(wide._struct), address_of(at), stride, m, reach, address_of(found)),
+            ctypes.byref(wide._struct), address_of(at), stride, m, number("reach", reach),
+            address_of(found)),
             self._state)
         far = np.where(found["id"] < 0, real.type(np.inf), np.sqrt(found["distance2"]))
         return found["id"].copy(), found["point"].copy(), far
@@ -420,7 +459,7 @@ class Tree(Saved):
             raise ValueError("%d origins, but %d directions" % (m, m2))
         refuse_not_finite("origins", from_)
         refuse_not_finite("directions", along)
-        if not t_max >= 0:
+        if not number("t_max", t_max) >= 0:
             raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
         return np.hstack([from_, along]), m
 
@@ -470,11 +509,13 @@ class Tree(Saved):
         ids : ndarray of int32
         """
         self._built()
+        if kind not in _QUERIES:
+            raise ValueError("kind=%r: expected one of %s" % (kind, " ".join(_QUERIES)))
         ask, rows = self._lib.lbvh_queries(), self.n
         set_field(ask, "lbvh", "kind", kind)
-        ask.radius, ask.flags = radius, int(half)
+        ask.radius, ask.flags = number("radius", radius), int(half)
         if queries is not None:
-            corners = {"boxes": 2, "points": 1, "spheres": 1}[kind]
+            corners = 2 if kind == "boxes" else 1
             data, rows, stride = self._rows(queries,
                                             corners * self._state.desc.dim + (kind == "spheres"))
             refuse_bad_queries(data, kind)
@@ -515,7 +556,7 @@ class Tree(Saved):
         found = self._empty(m, np.int32)
         out = address_of(ids), address_of(distances2), address_of(found)
         self._call("nearest" if self._device else "nearest_rows", address_of(at), stride, m, k,
-                   reach, 0, *out)
+                   number("reach", reach), 0, *out)
         return ids, distances2
 
     @searching
@@ -612,6 +653,7 @@ class List(Saved):
     """
 
     _header = "nlist"
+    _told = "half", "history", "periodic"
 
     def __init__(self, points: Any = None, radius: float = 0, source: Grid | Tree | None = None,
                  history: Any = None, exclude: Any = None, *, radii: Any = None,
@@ -625,6 +667,8 @@ class List(Saved):
         self._tree: Tree | None = None
         self._search = ""
         self._record = np.dtype(history) if history is not None else None
+        if self._record is not None and self._record.hasobject:
+            raise TypeError("history: expected a dtype of numbers, not %r" % (history,))
         self._excluded = None if exclude is None else index_pairs(exclude)
         if self._record is not None:
             self._fields["history"] = self._record.itemsize
@@ -654,6 +698,8 @@ class List(Saved):
         for name in ("radii", "masks"):
             self._set_array(desc, name, n)
         self._exclude(desc, n)
+        if source is not None and not isinstance(source, (Grid, Tree)):
+            raise TypeError("source: expected a Grid or a Tree, not %r" % (source,))
         self._search = "of the caller" if source else ""
         source = source or self._own_source(points, desc, (pos, n, stride))
         source._built()
@@ -774,7 +820,11 @@ class List(Saved):
     def events(self, kind: str) -> Array:
         """View (m,) of `EVENT`: the contacts that have "begun", "persisted" or "ended" with the
         last build (events=True): i, j and the entry, for "ended" that of the list before."""
-        which = ("begun", "persisted", "ended").index(kind)
+        if kind not in _EVENTS:
+            raise ValueError("events: expected one of %s, not %r" % (" ".join(_EVENTS), kind))
+        if not self._state.desc.events:
+            raise Error("this list was made without events=True")
+        which = _EVENTS.index(kind)
         self.check()
         return self._look(self._state.event[which], self._state.event_count[which], EVENT)
 
@@ -850,6 +900,9 @@ class List(Saved):
         names = self._vector(new_id, self.n, np.int32, "new_id")
         self._call("remap", address_of(names), self.n if n is None else count_of(n))
         return self
+
+
+_EVENTS = "begun", "persisted", "ended"
 
 
 def excluded_rows(pairs: Any, n: int) -> tuple[Array, Array]:
