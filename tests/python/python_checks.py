@@ -1195,6 +1195,23 @@ def check_queries_against_scipy():
     theirs = tree.sparse_distance_matrix(tree, 0.12, output_type="coo_matrix").tocsr()
     assert ours.shape == (800, 800) and abs(ours - theirs).max() < 1e-12
     assert both.sparse(np.ones(len(both))).sum() == len(both)
+    tree = cKDTree(x)       # the table of docs/start-python.md
+    distances, ids = tree.query(at, 1)
+    i, d = nf.nearest(x, 1, at).padded()
+    assert i.shape == (300, 1) and (i[:, 0] == ids).all() and np.allclose(d[:, 0], distances)
+    distances, ids = tree.query(at, 4, distance_upper_bound=0.07)
+    i, d = nf.nearest(x, 4, at, reach=0.07).padded()
+    assert (np.where(i < 0, 800, i) == ids).all() and np.allclose(d, distances) and (i < 0).any()
+    near = nf.query(x, at, 0.1)
+    assert all(sorted(near[q]) == sorted(row)
+               for q, row in enumerate(tree.query_ball_point(at, 0.1)))
+    assert (np.diff(near.offsets) == tree.query_ball_point(at, 0.1, return_length=True)).all()
+    pairs = as_set(*tree.query_pairs(0.1, output_type="ndarray").T)
+    assert pairs == as_set(*nf.Grid(x, 0.1).pairs(0.1).T)
+    assert pairs == as_set(*np.sort(nf.neighbors(x, 0.1, half=True).pairs(), axis=1).T)
+    assert (nf.nearest(x, 3).padded()[0] == tree.query(x, 4)[1][:, 1:]).all()
+    assert (nf.nearest(x, 1, x).padded()[0][:, 0] == np.arange(800)).all()
+    assert np.allclose(nf.Tree(x, "points").nearest(at, 8)[1], tree.query(at, 8)[0] ** 2)
 
 
 def freud_queries(points, at):

@@ -134,7 +134,7 @@ def _copy_type(struct: Any, header: str) -> Any:
 
 def desc_copy(desc: Any, header: str) -> Any:
     """What a desc struct holds now, as a named tuple."""
-    kind, words = _copy_type(type(desc), header)
+    kind, words = _copy_type(desc.__class__, header)
     values = []
     for name in kind._fields:
         value = getattr(desc, name)

@@ -31,16 +31,16 @@ def searching(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def guarded(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        self._readers.append(None)
+        readers = self._readers
+        readers.append(None)
         try:
-            if self._writers:
+            if self._writers or self._lib is None:
+                self._built()
                 raise RuntimeError("%s: %s while another thread builds it" % (
                     type(self).__name__, name))
-            if self._lib is None:
-                self._built()
             return method(self, *arguments, **keywords)
         finally:
-            self._readers.pop()
+            readers.pop()
 
     return guarded  # type: ignore[return-value]
 

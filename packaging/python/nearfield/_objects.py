@@ -54,8 +54,8 @@ class Grid(Saved):
     exclude : array_like of int32, (m, 2), optional
         CPU: pairs that are none.
     sets, sees : array_like, (n,) of 0 .. 31 and (32,) of uint32, optional
-        CPU: rows of set s list particles of set t where ``sees[s]`` has bit t. These five filter
-        `neighbors`, `count_neighbors`, `count_pairs` and `pairs`.
+        CPU: rows of set s list particles of set t where ``sees[s]`` has bit t; both, or none. These
+        five filter `neighbors`, `count_neighbors`, `count_pairs` and `pairs`, not `query`.
     stream : int or stream object, optional
         GPU: the stream to work on.
     n_threads : int
