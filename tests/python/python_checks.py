@@ -1218,7 +1218,8 @@ def freud_queries(points, at):
     """Query points and arguments, as freud's query takes them."""
     for more in ({"r_max": 2.5}, {"r_max": 2.5, "r_min": 1.0}, {"num_neighbors": 6},
                  {"mode": "ball", "r_max": 1.5, "r_guess": 1.0},
-                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0}):
+                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0},
+                 {"num_neighbors": 3, "r_min": 1.5}):
         yield at, more
         yield points, dict(more, exclude_ii=True)
 
@@ -1893,6 +1894,15 @@ def check_one_builds_alone():
         assert not thing._readers and not thing._writers
     inside(made[0], lambda: refused(RuntimeError, "Grid: search_for", made[2].build, p, made[0]),
            "_writers")
+    many = rng().random((100000, 3))
+    large = nf.Grid(many, 0.05)
+    thread = threading.Thread(target=large.neighbors, args=(0.05,))     # half a second
+    thread.start()
+    while thread.is_alive() and not large._readers:
+        pass
+    refused(RuntimeError, "Grid: build while another thread uses it", large.build, many)
+    thread.join()
+    large.build(many[:9])
     refused(ValueError, "shape", made[0].build, p[:, :1])       # a refusal leaves no trace
     made[0].build(p)
 
