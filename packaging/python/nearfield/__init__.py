@@ -21,7 +21,7 @@ Precision   follows the first array: float32 stays float32, everything else is c
             Arrays of a foreign byte order are refused.
 Memory      Arrays of that type with any distance between their rows (x[:, :3]) are read where they
             are. Results are new arrays, but for those said to be views: these keep their memory
-            alive, and show the state as of the last build.
+            alive, show the state as of the last build, and are read only, but for List.history.
 Errors      nearfield.Error, with the header's own text. NaN is refused, with the index of the first
             (GPU: see check). ValueError: arrays of another shape, and searches that could not find
             anything.

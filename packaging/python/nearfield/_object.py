@@ -141,6 +141,7 @@ class Object:
         """Bytes of memory that the object holds."""
         return self._memory.nbytes() if self._lib else 0
 
+    @searching
     def validate(self) -> None:
         """Raise an Error if the structure is damaged. For tests; not on a GPU (to_host first)."""
         self._on_host("validate")
@@ -372,6 +373,7 @@ class Saved(Object):
         return self
 
     def _load(self, data: bytes, dim: int, dtype: Any) -> None:
+        self._on_host("load")
         new = self._lib is None
         if new:
             self._settle(np.dtype(dtype), False)
