@@ -398,7 +398,7 @@ def refused(kind, text, function, *arguments):
 def main():
     arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
     if arguments:
-        nf.load(arguments[0])
+        nf.load_library(arguments[0])
     counts = {"ok": 0, "FAILED": 0, "skipped": 0}
 
     def report(status, what):

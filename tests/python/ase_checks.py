@@ -84,6 +84,14 @@ def check_parameters():
             assert next(iter(bad)) in str(error)
         else:
             raise AssertionError("%s is not refused" % bad)
+    for other in (dict(smooth=True), dict(ro=2.0), dict(rcc=2.0), dict(sigmaa=1.0)):
+        try:
+            LennardJones(**other)
+        except TypeError as error:
+            assert next(iter(other)) in str(error) and "cut and shifted" in str(error)
+        else:
+            raise AssertionError("%s is not refused" % other)
+    assert LennardJones(label="one", directory=".").rc == 3
     atoms = bulk("Ar", "fcc", a=1.6, cubic=True)
     atoms.rattle(0.03, seed=1)
     atoms.calc = LennardJones(rc=2.0, skin=0.3)

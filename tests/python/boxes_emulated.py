@@ -85,7 +85,7 @@ def on_rows(x, starts):
 
 
 def main(library):
-    nf.load(library)
+    nf.load_library(library)
     passed = failed = 0
     for dtype in (np.float64, np.float32):
         good = check_fill(dtype)

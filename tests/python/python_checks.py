@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import types
 
 import numpy as np
 
@@ -27,7 +28,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE",
                                   os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
-from nearfield import _binding, _memory, _neighbors  # noqa: E402
+from nearfield import _arrays, _binding, _memory, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -170,6 +171,10 @@ def check_grid_options():
         assert as_set(*grid.pairs(0.1).T) == want, fields
     assert (np.sort(grid.order) == np.arange(500)).all()
     assert grid.desc.cell == 0.1 and grid.nbytes > 0 and grid.n == 500
+    desc = nf.Grid(p, 0.1, method="sort").desc      # a copy, of an object that is gone
+    assert (desc.cell, desc.method, desc.dim) == (0.1, "sort", 3) and "cell=0.1" in repr(desc)
+    refused(AttributeError, "", setattr, desc, "cell", 0.2)
+    refused(nf.Error, "nothing was built yet", lambda: nf.Grid().desc)
     grid.build(p[:7])
     assert grid.n == 7 and len(grid.order) == 7
 
@@ -468,6 +473,27 @@ def check_moved_box():
     assert len(contacts.pairs()) == 1 and not contacts.moved(p) and contacts.moved(p, (0, 10))
 
 
+def check_boxes_given_twice():
+    """What could be two lengths is refused in the plane; one box, by one name; builds take it."""
+    p = rng().random((30, 2)) * 10
+    for make in (nf.Grid, nf.List):
+        refused(ValueError, "two lengths, or two corners?", make, p, 0.5, box=(10.0, 20.0),
+                periodic=True)
+        refused(ValueError, "give one of both", make, p, 0.5, box=(0, 1), max=2)
+        refused(ValueError, "give one of both", make, p, 0.5, box=(0, 1), min=0)
+        for box in ((0, [10, 20]), ([1, 1], 20), (-1.0, 10.0)):
+            assert make(p, 0.5, box=box, periodic=True).n == 30
+        assert make(np.c_[p, p[:, 0]], 0.5, box=(10, 20), periodic=True).n == 30
+    contacts = nf.List(p, 0.5, box=(0, 10), periodic=True, half=True)
+    assert contacts.build(p, box=(0, 11)).desc.max[:2] == (11, 11)
+    assert as_set(*contacts.pairs().T) == brute_pairs(p, 0.5, [1, 1], 11)
+    refused(TypeError, "List has no field 'boxx': see help", contacts.build, p, boxx=(0, 11))
+    refused(ValueError, "two lengths", contacts.build, p, box=(10, 20))
+    refused(ValueError, "dim=3, but points have 2 columns", nf.Grid, p, dim=3)
+    for pointer in ("half", "allocator"):
+        refused(TypeError, "no field %r" % pointer, nf.Grid, p, **{pointer: 8})
+
+
 def check_list_searches():
     """What a list without a source searches by, where cells would be wide or mostly empty: the
     pairs are those of all with all, and the history goes from one search to the other."""
@@ -483,9 +509,12 @@ def check_list_searches():
     for points, named, which, want in (
             (p, dict(radius=0.7), "grid", brute_pairs(p, 0.7)),
             (p, dict(radii=np.full(n, 0.35)), "grid", brute_pairs(p, 0.7)),
-            (p, dict(radii=radii), "tree", brute_pairs(p, reach)),
-            (p, dict(radii=radii, box=(0, 20), periodic=flags), "tree",
+            (p, dict(radii=radii), "", brute_pairs(p, reach)),
+            (p, dict(radii=radii, box=(0, 20), periodic=flags), "",
              brute_pairs(p, reach, flags, 20)),
+            (far, dict(radii=radii), "", brute_pairs(far, reach)),
+            (far, dict(radii=np.full(n, 0.35), box=(0, 30), periodic=flags), "tree",
+             brute_pairs(far, 0.7, flags, 30)),
             (far, dict(radius=0.7), "tree", brute_pairs(far, 0.7)),
             (far, dict(radii=np.full(n, 0.35)), "tree", brute_pairs(far, 0.7)),
             (chain, dict(radius=0.7), "", brute_pairs(chain, 0.7)),
@@ -610,7 +639,13 @@ def check_grid_filters():
         assert grid.count_pairs(0.1) == either.sum()
         assert as_set(*grid.pairs(0.1).T) == as_set(*np.nonzero(either)), name
     refused(ValueError, "masks: expected 200", nf.Grid, p, masks=masks[:9])
-    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32))
+    refused(ValueError, "0 .. 31", nf.Grid, p, sets=np.full(n, 32), sees=sees)
+    for one in (dict(sets=sets), dict(sees=sees)):
+        refused(ValueError, "sets and sees go together", nf.Grid, **one)
+    refused(ValueError, "sees: expected 32", nf.Grid, sets=sets, sees=sees[:3])
+    refused(ValueError, "masks: -1 is no uint32", nf.Grid, masks=[-1])
+    for bad, why in ((np.nan, "nan"), (np.inf, "infinite"), (-1, "negative")):
+        refused(ValueError, "radii: row 3 is " + why, nf.Grid, radii=[1, 1, 1, bad])
     refused(ValueError, "exclude names", nf.Grid, p, exclude=[[0, n]])
 
 
@@ -1106,7 +1141,7 @@ def check_queries():
                 assert len(offsets) == len(centre) + 1 and ids is found.ids
                 for k, reach in ((7, np.inf), (3, 0.41)):
                     near = nf.nearest(x, k, None if own else at, reach=reach, cell=box, pbc=pbc)
-                    ids, distances = near.padded(k)
+                    ids, distances = near.padded()
                     assert distances.shape == (len(centre), k)
                     wide = all_images(x.astype(float), centre.astype(float), cell, pbc, 1.4)
                     want = np.linalg.norm(wide[3], axis=1)
@@ -1123,6 +1158,17 @@ def check_queries():
     found = nf.neighbors(x, 0.41)
     assert len(nf.neighbors(x, 0.41, half=True)) * 2 == len(found)
     assert repr(found) == "<nearfield.Neighbors: 40 rows, %d entries, n=40>" % len(found)
+    assert nf.nearest(x[:3], 5).padded()[0].shape == (3, 5)
+    assert [row.tolist() for row in found] == [found[q].tolist() for q in range(40)]
+    assert (found[-1] == found.ids[found.offsets[-2]:]).all() and (found[3] == found.ids[
+        found.rows == 3]).all()
+    refused(IndexError, "row 40", found.__getitem__, 40)
+    atoms = types.SimpleNamespace(positions=x, cell=np.eye(3), pbc=[1, 0, 1], numbers=[1] * 40)
+    for a, b in ((nf.neighbors(atoms, 0.4), nf.neighbors(x, 0.4, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.query(atoms, atoms, 0.4), nf.query(x, x, 0.4, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.nearest(atoms, 3), nf.nearest(x, 3, cell=np.eye(3), pbc=[1, 0, 1])),
+                 (nf.neighbors(atoms, {(1, 1): 0.4}, pbc=False), nf.neighbors(x, 0.4))):
+        assert len(b) > 9 and (a.ids == b.ids).all() and (a.shifts == b.shifts).all()
     ids, distances = found.padded(2)
     assert ids.shape == (40, 2) and found.padded()[0].shape[1] == np.diff(found.offsets).max()
     none = nf.query(x, np.zeros((0, 3)), 1.0)
@@ -1149,13 +1195,31 @@ def check_queries_against_scipy():
     theirs = tree.sparse_distance_matrix(tree, 0.12, output_type="coo_matrix").tocsr()
     assert ours.shape == (800, 800) and abs(ours - theirs).max() < 1e-12
     assert both.sparse(np.ones(len(both))).sum() == len(both)
+    tree = cKDTree(x)       # the table of docs/start-python.md
+    distances, ids = tree.query(at, 1)
+    i, d = nf.nearest(x, 1, at).padded()
+    assert i.shape == (300, 1) and (i[:, 0] == ids).all() and np.allclose(d[:, 0], distances)
+    distances, ids = tree.query(at, 4, distance_upper_bound=0.07)
+    i, d = nf.nearest(x, 4, at, reach=0.07).padded()
+    assert (np.where(i < 0, 800, i) == ids).all() and np.allclose(d, distances) and (i < 0).any()
+    near = nf.query(x, at, 0.1)
+    assert all(sorted(near[q]) == sorted(row)
+               for q, row in enumerate(tree.query_ball_point(at, 0.1)))
+    assert (np.diff(near.offsets) == tree.query_ball_point(at, 0.1, return_length=True)).all()
+    pairs = as_set(*tree.query_pairs(0.1, output_type="ndarray").T)
+    assert pairs == as_set(*nf.Grid(x, 0.1).pairs(0.1).T)
+    assert pairs == as_set(*np.sort(nf.neighbors(x, 0.1, half=True).pairs(), axis=1).T)
+    assert (nf.nearest(x, 3).padded()[0] == tree.query(x, 4)[1][:, 1:]).all()
+    assert (nf.nearest(x, 1, x).padded()[0][:, 0] == np.arange(800)).all()
+    assert np.allclose(nf.Tree(x, "points").nearest(at, 8)[1], tree.query(at, 8)[0] ** 2)
 
 
 def freud_queries(points, at):
     """Query points and arguments, as freud's query takes them."""
     for more in ({"r_max": 2.5}, {"r_max": 2.5, "r_min": 1.0}, {"num_neighbors": 6},
                  {"mode": "ball", "r_max": 1.5, "r_guess": 1.0},
-                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0}):
+                 {"mode": "nearest", "num_neighbors": 4, "r_max": 2.0},
+                 {"num_neighbors": 3, "r_min": 1.5}):
         yield at, more
         yield points, dict(more, exclude_ii=True)
 
@@ -1172,7 +1236,7 @@ def check_freud_forms():
         d = np.linalg.norm(vector, axis=1)
         keep = (d < asked.get("r_max", 9)) & (d >= asked.get("r_min", 0))
         if asked.get("exclude_ii"):
-            keep &= (row != point) | shift.any(1)
+            keep &= row != point
         order = np.lexsort((d, row))
         order = order[keep[order]]
         place = np.arange(len(order)) - np.searchsorted(row[order], row[order])
@@ -1183,6 +1247,22 @@ def check_freud_forms():
         bonds = list(search.query(centre, asked))
         assert {bond[:2] for bond in bonds} == as_set(*found[:].T)
         assert found.neighbor_counts.sum() == len(found)
+    near = AABBQuery((6, 6, 6), [[2.95, 0, 0], [1, 1, 1]])
+    assert len(near.query([[-2.95, 0, 0], [1, 1.1, 1]], dict(
+        r_max=0.5, exclude_ii=True)).toNeighborList()) == 0
+    few = AABBQuery((6, 6, 6), 6 * rng(44).random((60, 3)) - 3)
+    for r_min in (0.5, 1.5):
+        found = few.query(few.points, dict(num_neighbors=3, r_min=r_min, exclude_ii=True))
+        bonds = found.toNeighborList()
+        assert len(bonds) == 180 and (bonds.distances >= r_min).all()
+        want = few.query(few.points, dict(r_max=3.0, r_min=r_min, exclude_ii=True))
+        want = want.toNeighborList(True)
+        third = want.distances[want.segments + 2]
+        assert np.allclose(bonds.distances.reshape(60, 3).max(1), third, atol=1e-6)
+    one = AABBQuery((6, 6, 6), [[0, 0, 0]])
+    assert len(one.query(one.points, dict(
+        num_neighbors=3, exclude_ii=True)).toNeighborList()) == 0
+    assert len(one.query(one.points, dict(num_neighbors=6, r_min=1)).toNeighborList()) == 6
     refused(ValueError, "unknown rmax", search.query, at, {"rmax": 1})
     refused(ValueError, "is missing", search.query, at, {})
     assert len(AABBQuery.from_system((cell.T, x)).points) == 80
@@ -1511,10 +1591,9 @@ def check_refusals():
     refused(ValueError, "mass: expected 9", nf.NBody().fields, good[:, :2], np.ones(8))
     sim = nf.NBody(sources="mass_centres", method="virtual_particles")
     refused(nf.Error, "negative mass", sim.fields, good[:, :2], -np.ones(9))
-    refused(nf.Error, "estimate needs", nf.NBody().estimate)
+    refused(nf.Error, "nothing was built", nf.NBody().estimate)
     refused(nf.Error, "nothing was built", nf.Tree().validate)
     refused(ValueError, "as many elements", nf.Tree(good, "points").refit, good[:5])
-    refused(nf.Error, "no libnearfield", nf_with_path, "/no/such/library.so")
     refused(nf.Error, "history", lambda: nf.List(good, 0.1).history)
     for radius in (0, -1, np.nan, np.inf):
         refused(nf.Error, "radius must be positive", nf.List, good, radius)
@@ -1532,7 +1611,7 @@ def check_keywords():
         classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
     assert len(classes) == 5
     never = {"dim", "allocator", "cuda_allocator", "parallel", "function", "allow", "vertices",
-             "user", "pair_bytes", "exclude_start", "history"}
+             "user", "pair_bytes", "exclude_start", "history", "half_stride"}
     for name, body in classes:
         kind = getattr(nf, name)
         told = set(re.findall(r"^    (\w+):", body, re.M))
@@ -1592,6 +1671,9 @@ def check_refused_shapes():
                         ("spheres", (6, 1, 3))):
         refused(ValueError, "shape", nf.Tree, np.ones(shape), kind)
     refused(ValueError, "shape", nf.Tree, np.ones((3, 1, 3)), "triangles", indices=[[0, 1, 2]])
+    for kind in ("points", "boxes", "spheres"):     # its rows are counted, not those of indices
+        refused(ValueError, "indices: those of triangles", nf.Tree, good, kind,
+                indices=np.zeros((9, 3), int))
     for shape in ((9, 1), (1, 9), (3, 2)):
         refused(ValueError, "indices", nf.Tree, good, "triangles", indices=np.zeros(shape, int))
     stacked, flat = np.stack([good, good + 1], 1), np.c_[good, good + 1]
@@ -1600,16 +1682,6 @@ def check_refused_shapes():
         for function in (nf.Grid(good).query, nf.Tree(good, "points").query):
             refused(ValueError, "shape (n, 3), not %s" % (empty.shape,), function, empty, 0.1)
     assert len(nf.Grid(good).query([], 0.1)[0]) == 1
-
-
-def nf_with_path(path):
-    saved = _binding._path
-    try:
-        nf.load(path)
-        nf.Grid(np.zeros((1, 3)))
-    finally:
-        _binding._path = saved
-        _binding.library.cache_clear()
 
 
 def check_layouts():
@@ -1700,6 +1772,172 @@ def check_many_callers():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def check_load_library():
+    """What is no library is refused by name, and the one before goes on."""
+    p, saved, place = rng().random((9, 3)), _binding._path, os.getcwd()
+    before = nf.Grid(p, 0.1)
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "grid.bin")
+        with open(name, "wb") as file:
+            file.write(before.save())
+        for path in (name, os.path.join(folder, "none.so")):
+            refused(nf.Error, path + " is no library", nf.load_library, path)
+            assert nf.Grid(p, 0.1)._lib is before._lib and _binding._path == saved
+    refused(nf.Error, "has no ugrid_version", nf.load_library,
+            sys.modules["_ctypes"].__file__)
+    library = os.path.abspath(_binding.find(np.dtype(np.float32), False))
+    try:
+        os.chdir(os.path.dirname(library))
+        nf.load_library(os.path.basename(library))
+        os.chdir("/")
+        assert _binding._path == library and nf.Grid(p, 0.1).n == 9
+    finally:
+        os.chdir(place)
+        _binding._path = saved
+        _binding.library.cache_clear()
+
+
+def check_load_with_other_keywords():
+    """What was saved is not taken by an object whose next build would be another."""
+    p = rng().random((60, 3))
+    box = dict(box=(0, 1), periodic=[True, False, True])
+    ones = np.ones(60)
+    for thing, others, same in (
+            (nf.Grid(p, 0.2, **box), (nf.Grid(cell=0.2), nf.Grid(cell=0.2, box=(0, 1)),
+                                      nf.Grid(cell=0.2, box=(0, 2), periodic=box["periodic"])),
+             nf.Grid(cell=0.2, **box)),
+            (nf.Grid(p, 0.2), (nf.Grid(cell=0.2, **box), nf.Grid(radii=ones)), nf.Grid()),
+            (nf.Grid(p, 0.2, radii=ones), (nf.Grid(), nf.Grid(radii=ones, exclude=[[0, 1]])),
+             nf.Grid(radii=ones)),
+            (nf.List(p, 0.2, half=True, history="f8", **box),
+             (nf.List(radius=0.2, half=True, history="f8"), nf.List(radius=0.2, half=True, **box),
+              nf.List(radius=0.2, history="f8", **box)),
+             nf.List(radius=0.2, half=True, history="f8", **box))):
+        data = thing.save()
+        for other in others:
+            refused(nf.Error, "what was saved has other keywords", other.load, data)
+            assert other.n == 0 and other.build(p).n == 60
+        assert same.load(data).n == 60 and same.save() == data
+        assert all(one.n == 60 for one in again(thing))
+    small = nf.Grid(p.astype(np.float32), 0.2).save()
+    fresh = nf.Grid(cell=0.2)
+    refused(nf.Error, "these bytes are of float32, not float64: load(data, dtype='float32')",
+            fresh.load, small)
+    assert fresh.load(small, dtype=np.float32).n == 60
+    refused(nf.Error, "these bytes are of float32", nf.Grid(p).load, small)
+
+
+def check_messages():
+    """What is wrong is said by its name in Python, in each method."""
+    p = rng().random((20, 3))
+    grid, tree, contacts = nf.Grid(p, 0.2), nf.Tree(p, "points"), nf.List(p, 0.2)
+    for function, arguments in ((grid.neighbors, ("a",)), (grid.count_pairs, ("a",)),
+                                (grid.count_neighbors, ("a",)), (grid.pairs, ("a",)),
+                                (grid.query, (p, "a")), (tree.query, (p, "a"))):
+        refused(TypeError, "radius: expected a number, not 'a'", function, *arguments)
+    refused(TypeError, "reach: expected a number, not [1]", tree.nearest, p, 1, [1])
+    refused(ValueError, "expected one of begun persisted ended, not 'started'", contacts.events,
+            "started")
+    refused(nf.Error, "without events=True", contacts.events, "begun")
+    refused(ValueError, "expected one of boxes points spheres", tree.overlaps, p, "triangles")
+    refused(TypeError, "source: expected a Grid or a Tree, not 3", nf.List, p, 0.1, source=3)
+    refused(TypeError, "history: expected a dtype of numbers", nf.List, p, 0.1, history=object)
+    refused(nf.Error, "Grid: nothing was built yet", nf.List, p, 0.1, nf.Grid())
+    calls = {nf.Grid: ("save", "order", "desc", "to_host", "validate", ("neighbors", 1)),
+             nf.Tree: ("save", "desc", "pairs", ("refit", p), ("closest", p), ("nearest", p),
+                       ("rays", p, p), ("hits", p, p)),
+             nf.List: ("save", "desc", "pairs", "rows", "history", ("shifts", p), ("moved", p),
+                       ("events", "begun"), ("remap", [0])),
+             nf.NBody: ("desc", "estimate", ("fields_at", p[:, :2]))}
+    for kind, names in calls.items():
+        for name in names:
+            name, *arguments = name if isinstance(name, tuple) else (name,)
+
+            def call():
+                method = getattr(kind(), name)
+                return method(*arguments)
+
+            refused(nf.Error, "%s: nothing was built yet" % kind.__name__, call)
+
+
+def check_views_are_read_only():
+    """The library believes what it wrote: only the history is the caller's."""
+    p = rng().random((500, 3))
+    contacts = nf.List(p, 0.1, half=True, history="f8", events=True)
+    offsets, ids = contacts.rows()
+    for view in (nf.Grid(p, cell=0.1).order, offsets, ids, contacts.events("begun")):
+        assert len(view) > 100 and not view.flags.writeable
+        refused(ValueError, "WRITEABLE", setattr, view.flags, "writeable", True)
+    contacts.history[:] = 3
+    assert (contacts.history == 3).all()
+
+
+def check_one_builds_alone():
+    """While one thread builds, others that use the object are refused; searches go together."""
+    p = rng().random((300, 3))
+    made = (nf.Grid(p, 0.1), nf.Tree(p, "points"), nf.List(p, 0.1, nf.Grid(p, 0.1)), nf.NBody())
+    made[3].build(p[:, :2])
+    for thing, build, search in zip(made, (
+            lambda: made[0].build(p), lambda: made[1].build(p), lambda: made[2].build(p),
+            lambda: made[3].build(p[:, :2])), (
+            lambda: made[0].neighbors(0.1), lambda: made[1].nearest(p), lambda: made[2].rows(),
+            lambda: made[3].fields_at(p[:, :2]))):
+        name = type(thing).__name__
+        inside(thing, lambda: (search(), refused(
+            RuntimeError, name + ": build while another thread uses it", build)), "_readers")
+        inside(thing, lambda: (refused(RuntimeError, "while another thread builds it", search),
+                               refused(RuntimeError, "while another thread uses it", build)),
+               "_writers")
+        search(), build()
+        assert not thing._readers and not thing._writers
+    inside(made[0], lambda: refused(RuntimeError, "Grid: search_for", made[2].build, p, made[0]),
+           "_writers")
+    many = rng().random((100000, 3))
+    large = nf.Grid(many, 0.05)
+    thread = threading.Thread(target=large.neighbors, args=(0.05,))     # half a second
+    thread.start()
+    while thread.is_alive() and not large._readers:
+        pass
+    refused(RuntimeError, "Grid: build while another thread uses it", large.build, many)
+    thread.join()
+    large.build(many[:9])
+    refused(ValueError, "shape", made[0].build, p[:, :1])       # a refusal leaves no trace
+    made[0].build(p)
+
+
+def inside(thing, then, which):
+    """Calls then() in a thread that another one overtakes, in the middle of a call of thing."""
+    calls, errors = getattr(thing, which), []
+    calls.append(None)
+
+    def other():
+        try:
+            then()
+        except Exception as error:      # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    calls.pop()
+    assert not errors, errors
+
+
+def check_fields_cost_little():
+    """Numbers, and tuples of numbers, go into a desc without NumPy."""
+    p, slow = rng().random((100, 3)), []
+    whole = _arrays.np.broadcast_to
+    _arrays.np.broadcast_to = lambda *arguments: slow.append(arguments) or whole(*arguments)
+    try:
+        grid = nf.Grid(p, 0.1, box=(0, (1.0, 1, 2)), periodic=(True, False, True))
+        assert not slow, slow
+        same = nf.Grid(p, 0.1, box=(np.zeros(3), np.array([1, 1, 2])), periodic=np.array([1, 0, 1]))
+    finally:
+        _arrays.np.broadcast_to = whole
+    assert len(slow) == 3 and same.desc == grid.desc
+    assert grid.desc.max == (1, 1, 2) and grid.desc.periodic == (1, 0, 1)
 
 
 # ---- main ----------------------------------------------------------------------------------------

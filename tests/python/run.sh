@@ -296,7 +296,9 @@ self_check() {
         $object
     finds refused_queries 's/~np.isfinite(\(values).all(axis=1), "is NaN or\)/np.isnan(\1/' $arrays
     finds layouts 's/array.strides\[0\] if len(array) > 1 else 0$/0/' $object
-    finds history 's/"ended").index(kind)/"ended").index("begun")/'
+    finds history 's|_EVENTS.index(kind)|0|'
+    finds one_builds_alone 's/if self._readers or len(self._writers) > 1/if False/' $object
+    finds views_are_read_only 's/not writeable)/False)/' $arrays
     finds nbody_steps 's/address_of(speed), address_of(acc)/address_of(acc), address_of(speed)/'
     finds memory_is_freed 's/self._free(byref(self._struct))/pass/' $object
     finds views_outlive_their_object 's/self.__array_interface__ = {/self._drop(self._block); &/' \

@@ -279,7 +279,7 @@ def check_refusals():
 
 def main(library):
     passed = failed = 0
-    nearfield.load(library)
+    nearfield.load_library(library)
     for check in (check_few, check_cells, check_near, check_bound, check_kept, check_guess,
                   check_refusals):
         name = check.__name__[6:]

@@ -21,12 +21,14 @@ Precision   follows the first array: float32 stays float32, everything else is c
             Arrays of a foreign byte order are refused.
 Memory      Arrays of that type with any distance between their rows (x[:, :3]) are read where they
             are. Results are new arrays, but for those said to be views: these keep their memory
-            alive, and show the state as of the last build.
+            alive, show the state as of the last build, and are read only, but for List.history.
 Errors      nearfield.Error, with the header's own text. NaN is refused, with the index of the first
             (GPU: see check). ValueError: arrays of another shape, and searches that could not find
             anything.
 Threads     Calls release Python's lock. Different objects may be used at once, also one object by
-            many who only search; neighbor_list by any number of threads, and after a fork.
+            many who only search; a build, refit, load or update of an object that another thread
+            uses, and a search while another builds, are a RuntimeError. neighbor_list by any
+            number of threads, and after a fork.
 Types       are those of the CPU's results: on a GPU they are DeviceArrays.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by
             libnearfield_cuda.so. Results are DeviceArrays: cupy.asarray(a), a.numpy(),
@@ -38,7 +40,7 @@ GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with
 SPDX-License-Identifier: MIT OR Unlicense
 """
 from ._arrays import DeviceArray
-from ._binding import Error, load
+from ._binding import Error, load_library
 from ._declared import VERSION as __version__
 from ._neighbors import (NeighborList, ase_neighbor_list, neighbor_list, neighbour_list,
                          primitive_neighbor_list)
@@ -48,4 +50,5 @@ from ._worlds import World
 
 __all__ = ["Grid", "Tree", "World", "List", "NBody", "neighbor_list", "ase_neighbor_list",
            "primitive_neighbor_list", "neighbour_list", "NeighborList", "neighbors", "query",
-           "nearest", "Neighbors", "DeviceArray", "Error", "EVENT", "load", "__version__"]
+           "nearest", "Neighbors", "DeviceArray", "Error", "EVENT", "load_library",
+           "__version__"]

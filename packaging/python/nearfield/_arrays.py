@@ -175,10 +175,10 @@ class HostMemory:
     def nbytes(self) -> int:
         return int(self._struct.bytes)
 
-    def view(self, address: int, shape: Any, dtype: Any) -> Array:
+    def view(self, address: int, shape: Any, dtype: Any, writeable: bool) -> Array:
         """The array of this shape that begins at that address."""
         rows = shape if isinstance(shape, tuple) else (shape,)
-        held = _Held(self._lib, self._struct, address, size_of(shape, dtype))
+        held = _Held(self._lib, self._struct, address, size_of(shape, dtype), writeable)
         array: Array = np.asarray(held).view(dtype.base).reshape(rows + dtype.shape)
         return array
 
@@ -186,13 +186,13 @@ class HostMemory:
 class _Held:
     """Bytes of a block, which lives as long as this."""
 
-    def __init__(self, lib: Any, memory: Any, address: int, size: int) -> None:
+    def __init__(self, lib: Any, memory: Any, address: int, size: int, writeable: bool) -> None:
         self._drop = lib.nearfield_drop
         self._block = lib.nearfield_hold(ctypes.byref(memory), address, size)
         if not self._block:
             raise Error("no block of memory holds that array")
-        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False),
-                                    "version": 3}
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "version": 3,
+                                    "data": (address, not writeable)}
 
     def __del__(self) -> None:
         if self._block:
@@ -225,8 +225,9 @@ class DeviceMemory:
     def nbytes(self) -> int:
         return sum(int(block.size) for block in self._blocks.values())
 
-    def view(self, address: int, shape: Any, dtype: Any) -> Any:
-        """The array of this shape that begins at that address of one of the blocks."""
+    def view(self, address: int, shape: Any, dtype: Any, writeable: bool) -> Any:
+        """The array of this shape that begins at that address of one of the blocks. (CUDA's arrays
+        are not read only: torch would warn of each.)"""
         for start, block in list(self._blocks.items()):
             if start <= address and address + size_of(shape, dtype) <= start + block.size:
                 return self._part(block, address - start, shape, dtype)
@@ -266,6 +267,18 @@ def threads_of(n: int | None) -> int:
     if not 1 <= integer("n_threads", n) <= 256:
         raise ValueError("n_threads must be 1 .. 256, not %r" % (n,))
     return int(n)
+
+
+def number(name: str, value: Any) -> float:
+    """A float; texts and arrays are none."""
+    if type(value) is float:
+        return value
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError("%s: expected a number, not %r" % (name, value)) from None
 
 
 def integer(name: str, value: Any) -> int:
@@ -390,6 +403,27 @@ def width_of(values: Any, allowed: tuple[int, ...], kind: str = "") -> int:
         " or ".join("(n, %d)" % w for w in allowed), kind and " for kind=%r" % kind, tuple(shape)))
 
 
+def box_corners(box: Any) -> tuple[Any, Any]:
+    """(lower, upper) of a box, each a number or one per axis."""
+    try:
+        lower, upper = box
+    except (TypeError, ValueError):
+        lower = upper = ""
+    if isinstance(lower, str) or isinstance(upper, str):
+        raise ValueError("box: expected (lower, upper), each a number or one per axis, not %r"
+                         % (box,))
+    return lower, upper
+
+
+def refuse_two_lengths(box: Any) -> None:
+    """In the plane two positive numbers may be meant as two lengths."""
+    lower, upper = box_corners(box)
+    if np.ndim(lower) == 0 and np.ndim(upper) == 0 and lower > 0:
+        raise ValueError("box=%r: two lengths, or two corners? Lengths: box=(0, [%s, %s]); "
+                         "corners: box=([%s, %s], [%s, %s])" % (
+                             (box,) + (lower, upper) + 2 * (lower,) + 2 * (upper,)))
+
+
 def flat_corners(values: Array, corners: int) -> Array:
     """(n, corners, dim) as (n, corners * dim); 0: such elements have no corners."""
     n, given, dim = values.shape
@@ -456,7 +490,13 @@ def set_field(struct: Any, header: str, name: str, value: Any) -> None:
             raise ValueError("%s=%r does not fit into this field" % (name, value))
         return
     room = min(len(field), struct.dim) if hasattr(struct, "dim") else len(field)
+    plain = [value] * room if isinstance(value, (int, float)) else value
+    if type(plain) in (list, tuple) and len(plain) == room:
+        try:
+            field[:room] = plain
+            return
+        except TypeError:       # numbers of NumPy, and what is none
+            pass
     if np.ndim(value) and len(value) != room:
         raise ValueError("%s: expected one number, or %d" % (name, room))
-    for k, number in enumerate(np.broadcast_to(value, room)):
-        field[k] = number.item()
+    field[:room] = np.broadcast_to(value, room).tolist()

@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 """
 from __future__ import annotations
 
+import collections
 import ctypes
 import functools
 import os
@@ -67,8 +68,9 @@ ARRAYS: dict[str, Any] = {"radii": None, "masks": np.uint32, "indices": np.int32
 _path: str | None = None
 
 
-def load(path: str | os.PathLike[str]) -> None:
-    """Take this library from now on.
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Take this library from now on. It is opened at once; where it cannot be used, that is an
+    Error, and the one before stays. (What was saved is read by ``Grid.load`` and its like.)
 
     Parameters
     ----------
@@ -78,7 +80,9 @@ def load(path: str | os.PathLike[str]) -> None:
         the environment variable ``NEARFIELD_LIBRARY``.
     """
     global _path
-    _path = os.fspath(path)
+    place = os.path.abspath(os.fspath(path))
+    _open(place, np.dtype(np.float32), False)
+    _path = place
     library.cache_clear()
 
 
@@ -100,8 +104,9 @@ def find(dtype: Any, device: bool) -> str:
             return place
     raise Error("no %s beside the package: %s" % (
         _names(device)[0],
-        "install with -C cmake.define.NEARFIELD_CUDA=ON, or make shared-cuda and nearfield.load()"
-        if device else "pip install ., or make shared, or nearfield.load(path)"))
+        "install with -C cmake.define.NEARFIELD_CUDA=ON, or make shared-cuda and "
+        "nearfield.load_library(path)"
+        if device else "pip install ., or make shared, or nearfield.load_library(path)"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -112,14 +117,44 @@ def declared_desc(header: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def desc_fields(header: str, more: tuple[str, ...] = ()) -> frozenset[str]:
-    """Their names."""
-    return frozenset(name for name, _ in declared_desc(header)._fields_).union(more)
+    """Their names, but for those that point to memory, which are none of Python's."""
+    return frozenset(name for name, kind in declared_desc(header)._fields_
+                     if name in ARRAYS or kind not in (ctypes.c_void_p, Allocator)).union(more)
+
+
+@functools.lru_cache(maxsize=None)
+def _copy_type(struct: Any, header: str) -> Any:
+    """A named tuple of the fields that hold numbers, and the words of those that are enums."""
+    names = [name for name, kind in struct._fields_
+             if kind is not ctypes.c_void_p and not issubclass(kind, ctypes.Structure)]
+    words = {name: OPTIONS["%s.%s" % (header, name)].split() for name in names
+             if "%s.%s" % (header, name) in OPTIONS}
+    return collections.namedtuple(header + "_desc", names), words
+
+
+def desc_copy(desc: Any, header: str) -> Any:
+    """What a desc struct holds now, as a named tuple."""
+    kind, words = _copy_type(desc.__class__, header)
+    values = []
+    for name in kind._fields:
+        value = getattr(desc, name)
+        if name in words and 0 <= value < len(words[name]):
+            value = words[name][value]
+        values.append(tuple(value) if isinstance(value, ctypes.Array) else value)
+    return kind(*values)
 
 
 @functools.lru_cache(maxsize=None)
 def library(dtype: Any, device: bool) -> Any:
     """One precision's half of the library: structs and functions by their names in the headers."""
-    dll = ctypes.CDLL(find(dtype, device))
+    return _open(find(dtype, device), dtype, device)
+
+
+def _open(path: str, dtype: Any, device: bool) -> Any:
+    try:
+        dll = ctypes.CDLL(path)
+    except OSError as error:
+        raise Error("%s is no library that can be loaded: %s" % (path, error)) from None
     double = dtype == np.float64
     structs = dict(_declared.STRUCTS, **(_declared.CUDA_STRUCTS if device else {}))
     functions = dict(_declared.FUNCTIONS, **(_declared.CUDA_FUNCTIONS if device else {}))

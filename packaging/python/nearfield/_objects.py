@@ -5,15 +5,17 @@ SPDX-License-Identifier: MIT OR Unlicense
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._arrays import (Array, address_of, count_of, cut, fetch, flat_corners, host_array,
-                      index_pairs, integer, is_on_gpu, refuse_bad_queries, refuse_not_finite,
-                      set_field, width_of)
+from ._arrays import (Array, address_of, box_corners, count_of, cut, fetch, flat_corners,
+                      host_array, index_pairs, integer, is_on_gpu, number, refuse,
+                      refuse_bad_queries, refuse_not_finite, refuse_two_lengths, set_field,
+                      width_of)
 from ._binding import OPTIONS, Error, declared_desc, raise_for
-from ._object import Object, Saved
+from ._object import Object, Saved, changing, searching
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,8 +54,8 @@ class Grid(Saved):
     exclude : array_like of int32, (m, 2), optional
         CPU: pairs that are none.
     sets, sees : array_like, (n,) of 0 .. 31 and (32,) of uint32, optional
-        CPU: rows of set s list particles of set t where ``sees[s]`` has bit t. These five filter
-        `neighbors`, `count_neighbors`, `count_pairs` and `pairs`.
+        CPU: rows of set s list particles of set t where ``sees[s]`` has bit t; both, or none. These
+        five filter `neighbors`, `count_neighbors`, `count_pairs` and `pairs`, not `query`.
     stream : int or stream object, optional
         GPU: the stream to work on.
     n_threads : int
@@ -81,6 +83,7 @@ class Grid(Saved):
 
     _header = "ugrid"
     _own_fields = "radii", "masks", "exclude", "sets", "sees"
+    _told = ("periodic",)
 
     def __init__(self, points: Any = None, cell: float | None = None, *, box: Any = None,
                  periodic: Any = None, unbounded: bool | None = None, radii: Any = None,
@@ -90,9 +93,30 @@ class Grid(Saved):
         super().__init__(stream, cell=cell, box=box, periodic=periodic, unbounded=unbounded,
                          radii=radii, masks=masks, exclude=exclude, sets=sets, sees=sees,
                          n_threads=n_threads, **fields)
+        self._check_filters()
         if points is not None:
             self.build(points)
 
+    def _check_filters(self) -> None:
+        """What is wrong without knowing n."""
+        fields = self._fields
+        if ("sets" in fields) != ("sees" in fields):
+            raise ValueError("sets and sees go together: give both")
+        if "sees" in fields and np.shape(fields["sees"]) != (32,):
+            raise ValueError("sees: expected 32 numbers, not an array of shape %s"
+                             % (np.shape(fields["sees"]),))
+        for name in ("masks", "sees"):
+            if name in fields and not is_on_gpu(fields[name]):
+                host_array(name, fields[name], np.uint32)
+        if "exclude" in fields and not is_on_gpu(fields["exclude"]):
+            index_pairs(fields["exclude"])
+        if "radii" in fields and not is_on_gpu(fields["radii"]):
+            radii = host_array("radii", fields["radii"], np.float64).reshape(-1)
+            for bad, why in ((np.isnan(radii), "is nan"), (np.isinf(radii), "is infinite"),
+                             (radii < 0, "is negative")):
+                refuse("radii", bad, why)
+
+    @changing
     def build(self, points: Any) -> Grid:
         """Put other points into the cells; memory is used again.
 
@@ -139,11 +163,22 @@ class Grid(Saved):
         keep.sees[:] = (host_array("sees", self._fields["sees"], np.uint32).tolist()
                         if "sees" in names else [2**32 - 1] * 32)
 
-    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Grid:
-        """See `List.load`."""
-        super().load(data, dim, dtype)
+    def save(self) -> bytes:
+        """See `List.save`. Filters are not in the bytes, but their names are, behind those of
+        ``ugrid_save``: `load` wants a grid that was made with the same."""
+        names = sorted(self._fields.keys() & set(self._own_fields))
+        return super().save() + (b"\nfilters " + " ".join(names).encode() if names else b"")
+
+    def _load(self, data: bytes, dim: int, dtype: Any) -> None:
+        told = re.search(rb"\nfilters ([a-z ]+)\Z", data)
+        saved = set(told.group(1).decode().split()) if told else set()
+        ours = self._fields.keys() & set(self._own_fields)
+        if saved != ours:
+            raise Error("what was saved has other keywords than this object: its filters are %s, "
+                        "and here %s" % (" ".join(sorted(saved)) or "none",
+                                         " ".join(sorted(ours)) or "none"))
+        super()._load(data[:told.start()] if told else data, dim, dtype)
         self._set_filter()
-        return self
 
     def _take(self, content: Any) -> None:
         super()._take(content)
@@ -153,13 +188,14 @@ class Grid(Saved):
         """GPU: a copy of this grid on the CPU, with the positions as they are now."""
         host: Grid = super().to_host()
         real = self._lib.dtype
-        n, stride = self.n, self._state.stride or self.desc.dim * real.itemsize
+        n, stride = self.n, self._state.stride or self._state.desc.dim * real.itemsize
         pos = host._kept["pos"] = np.zeros((n, stride // real.itemsize), real)
-        size = max(n - 1, 0) * stride + (n > 0) * self.desc.dim * real.itemsize
+        size = max(n - 1, 0) * stride + (n > 0) * self._state.desc.dim * real.itemsize
         fetch(self._lib, pos.ctypes.data_as(ctypes.c_void_p), self._state.pos, size, self._stream)
         host._state.pos, host._state.stride = address_of(pos), stride
         return host
 
+    @searching
     def neighbors(self, radius: float, half: bool = False) -> tuple[Array, Array]:
         """All neighbours of all particles.
 
@@ -176,24 +212,27 @@ class Grid(Saved):
         ids : ndarray of int32
             Particle i has the neighbours ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        return self._list("neighbors", self.n, radius, int(half))
+        return self._list("neighbors", self.n, number("radius", radius), int(half))
 
+    @searching
     def count_neighbors(self, radius: float, half: bool = False) -> Array:
         """How many neighbours each particle has: ndarray of int32, (n,)."""
         counts = self._empty(self.n, np.int32)
-        self._call("count_neighbors", radius, int(half), address_of(counts))
+        self._call("count_neighbors", number("radius", radius), int(half), address_of(counts))
         return counts
 
+    @searching
     def count_pairs(self, radius: float) -> int:
         """How many pairs there are, each counted once."""
         pairs = self._empty(1, np.int64)
-        self._call("count_pairs", radius, address_of(pairs))
+        self._call("count_pairs", number("radius", radius), address_of(pairs))
         return int(pairs[0])
 
+    @searching
     def pairs(self, radius: float) -> Array:
         """The pairs themselves, int32 (m, 2), each once, the lower id first; in no order."""
         self._on_host("pairs")
-        self._built()
+        radius = number("radius", radius)
         room, needed = self._guesses.get("pairs", 8 * self.n), ctypes.c_int64()
         while True:
             pairs = np.empty((room, 2), np.int32)
@@ -205,6 +244,7 @@ class Grid(Saved):
                 return cut(pairs, needed.value)
             room = needed.value
 
+    @searching
     def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """Particles within radius of any points: as `neighbors`, for points not in the grid.
 
@@ -218,12 +258,12 @@ class Grid(Saved):
         offsets : ndarray of int64, (m + 1,)
         ids : ndarray of int32
         """
-        self._built()
-        at, m, stride = self._rows(points, self.desc.dim)
+        at, m, stride = self._rows(points, self._state.desc.dim)
         refuse_not_finite("points", at)
-        return self._list("neighbors_at", m, address_of(at), stride, m, radius)
+        return self._list("neighbors_at", m, address_of(at), stride, m, number("radius", radius))
 
     @property
+    @searching
     def order(self) -> Array:
         """View, int32 (n,): the particles in the grid's own order, in which near ones are near in
         memory (methods sort and count)."""
@@ -257,6 +297,9 @@ def _set_crowd(desc: Any, pos: Array) -> None:
 
 # Numbers of an element, in two and in three dimensions.
 _WIDTHS = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4), "triangles": (6, 9)}
+
+
+_QUERIES = "boxes", "points", "spheres"
 
 
 class Tree(Saved):
@@ -297,14 +340,16 @@ class Tree(Saved):
                  **fields: Unpack[TreeFields]) -> None:
         super().__init__(stream, kind=kind, indices=indices, masks=masks, n_threads=n_threads,
                          **fields)
+        if kind not in _WIDTHS:
+            raise ValueError("kind must be one of %s" % " ".join(_WIDTHS))
+        if indices is not None and kind != "triangles":
+            raise ValueError("indices: those of triangles, and kind is %r" % kind)
         if elements is not None:
             self.build(elements)
 
     def _elements(self, elements: Any) -> tuple[Any, int, int, int]:
         """(array, rows, stride, dim) of elements, as their kind has them."""
         kind = self._fields["kind"]
-        if kind not in _WIDTHS:
-            raise ValueError("kind must be one of %s" % " ".join(_WIDTHS))
         widths, corners = _WIDTHS[kind], {"boxes": 2, "triangles": 3}.get(kind, 0)
         if self._fields.get("indices") is not None:
             widths, corners = (2, 3), 0
@@ -313,6 +358,7 @@ class Tree(Saved):
         width = width_of(elements, widths, kind)
         return self._rows(elements, width) + (2 + widths.index(width),)
 
+    @changing
     def build(self, elements: Any) -> Tree:
         """Build the tree over other elements; memory is used again. Returns this tree."""
         data, n, stride, dim = self._elements(elements)
@@ -325,36 +371,39 @@ class Tree(Saved):
         self._call("build", ctypes.byref(desc), address_of(data), stride, n)
         return self
 
+    @changing
     def refit(self, elements: Any) -> Tree:
         """The same elements after a small motion: the hierarchy stays, the boxes follow. Faster
         than a build. Returns this tree."""
+        self._built()
         data, n, stride, dim = self._elements(elements)
-        if (self.desc.vertices if self.desc.indices else self.n) != n or self.desc.dim != dim:
+        built = self._state.desc
+        if (built.vertices if built.indices else self.n) != n or built.dim != dim:
             raise ValueError("refit needs as many elements as the build had")
         self._call("refit", address_of(data), stride)
         self._kept["data"], self._wide = (data, stride), None
         return self
 
-    def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Tree:
-        """See `List.load`. A loaded tree is one of boxes; its elements are not in the bytes, so it
-        has no rays and no closest points (a pickled tree has)."""
-        super().load(data, dim, dtype)
+    def _load(self, data: bytes, dim: int, dtype: Any) -> None:
+        """A loaded tree is one of boxes; its elements are not in the bytes, so it has no rays and
+        no closest points (a pickled tree has)."""
+        super()._load(data, dim, dtype)
         self._fields.update(kind="boxes", indices=None, masks=None)
         self._kept, self._wide = {}, None
-        return self
 
     def _content(self) -> Any:
-        desc = self.desc
+        desc = self._state.desc
         return super()._content(), (desc.kind, desc.radius, desc.vertices)
 
     def _take(self, content: Any) -> None:
         saved, (kind, radius, vertices) = content
         super()._take(saved)
-        desc, self._wide = self.desc, None
+        desc, self._wide = self._state.desc, None
         desc.kind, desc.radius, desc.vertices = kind, radius, vertices
         if "indices" in self._kept:
             desc.indices = address_of(self._kept["indices"])
 
+    @searching
     def closest(self, points: Any, reach: float = np.inf) -> tuple[Array, Array, Array]:
         """The point of the mesh that is closest to each point. Trees of triangles, 3D, on the CPU.
 
@@ -380,11 +429,13 @@ class Tree(Saved):
         found = np.empty(m, np.dtype([("point", real, 3), ("distance2", real), ("id", np.int32),
                                       ("feature", np.int32)], align=True))
         raise_for(self._lib, "lbvh", self._lib.lbvh_closest_points(
-            ctypes.byref(wide._struct), address_of(at), stride, m, reach, address_of(found)),
+            ctypes.byref(wide._struct), address_of(at), stride, m, number("reach", reach),
+            address_of(found)),
             self._state)
         far = np.where(found["id"] < 0, real.type(np.inf), np.sqrt(found["distance2"]))
         return found["id"].copy(), found["point"].copy(), far
 
+    @searching
     def hits(self, origins: Any, directions: Any, t_max: float = np.inf) -> Array:
         """Whether each ray meets any triangle, bool (m,): for shadows and lines of sight, faster
         than `rays`. Parameters as there."""
@@ -408,25 +459,27 @@ class Tree(Saved):
             raise ValueError("%d origins, but %d directions" % (m, m2))
         refuse_not_finite("origins", from_)
         refuse_not_finite("directions", along)
-        if not t_max >= 0:
+        if not number("t_max", t_max) >= 0:
             raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
         return np.hstack([from_, along]), m
 
     def _mesh(self, what: str) -> _Wide:
         """The wide tree over the triangles; kept until the next build."""
         self._on_host(what)
-        if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
+        if not self._lib or self._fields["kind"] != "triangles" or self._state.desc.dim != 3:
             raise Error("%s needs a tree of triangles in 3D" % what)
         if self._wide is None:
             self._wide = _Wide(self, *self._kept["data"])
         return self._wide
 
+    @searching
     def count_pairs(self) -> int:
         """How many pairs of boxes overlap, each counted once."""
         pairs = self._empty(1, np.int64)
         self._call("count_pairs", address_of(pairs))
         return int(pairs[0])
 
+    @searching
     def pairs(self) -> Array:
         """The pairs of elements whose boxes overlap: ndarray of int32, (m, 2)."""
         m = self.count_pairs()
@@ -435,6 +488,7 @@ class Tree(Saved):
         self._call("pairs", address_of(pairs), m, address_of(needed))
         return pairs
 
+    @searching
     def overlaps(self, queries: Any = None, kind: str = "boxes", radius: float = 0,
                  half: bool = False) -> tuple[Array, Array]:
         """For each query the elements whose boxes it overlaps.
@@ -455,23 +509,27 @@ class Tree(Saved):
         ids : ndarray of int32
         """
         self._built()
+        if kind not in _QUERIES:
+            raise ValueError("kind=%r: expected one of %s" % (kind, " ".join(_QUERIES)))
         ask, rows = self._lib.lbvh_queries(), self.n
         set_field(ask, "lbvh", "kind", kind)
-        ask.radius, ask.flags = radius, int(half)
+        ask.radius, ask.flags = number("radius", radius), int(half)
         if queries is not None:
-            corners = {"boxes": 2, "points": 1, "spheres": 1}[kind]
+            corners = 2 if kind == "boxes" else 1
             data, rows, stride = self._rows(queries,
-                                            corners * self.desc.dim + (kind == "spheres"))
+                                            corners * self._state.desc.dim + (kind == "spheres"))
             refuse_bad_queries(data, kind)
             ask.data, ask.stride, ask.n = address_of(data), stride, rows
             if rows == 0:
                 return self._empty(0, np.int64), self._empty(0, np.int32)
         return self._list("overlaps", rows, ctypes.byref(ask))
 
+    @searching
     def query(self, points: Any, radius: float) -> tuple[Array, Array]:
         """(offsets, ids): the elements whose boxes are within radius of each point."""
         return self.overlaps(points, "points", radius)
 
+    @searching
     def nearest(self, points: Any, k: int = 1, reach: float = np.inf) -> tuple[Array, Array]:
         """The k elements nearest to each point, nearest first.
 
@@ -492,15 +550,16 @@ class Tree(Saved):
         self._built()
         if integer("k", k) < 0:
             raise ValueError("k: expected 1 or more, not %d" % k)
-        at, m, stride = self._rows(points, self.desc.dim)
+        at, m, stride = self._rows(points, self._state.desc.dim)
         refuse_not_finite("points", at)
         ids, distances2 = self._empty((m, k), np.int32), self._empty((m, k), self._lib.dtype)
         found = self._empty(m, np.int32)
         out = address_of(ids), address_of(distances2), address_of(found)
         self._call("nearest" if self._device else "nearest_rows", address_of(at), stride, m, k,
-                   reach, 0, *out)
+                   number("reach", reach), 0, *out)
         return ids, distances2
 
+    @searching
     def rays(self, origins: Any, directions: Any, t_max: float = np.inf) -> tuple[Array, Array]:
         """The first triangle that each ray meets, from either side. 3D, on the CPU.
 
@@ -517,7 +576,7 @@ class Tree(Saved):
             Where, in lengths of the direction; none: t_max.
         """
         self._on_host("rays")
-        if not self._lib or self._fields["kind"] != "triangles" or self.desc.dim != 3:
+        if not self._lib or self._fields["kind"] != "triangles" or self._state.desc.dim != 3:
             raise Error("rays needs a tree of triangles in 3D")
         both, m = self._ray_rows(origins, directions, t_max)
         from_, along = np.ascontiguousarray(both[:, :3]), np.ascontiguousarray(both[:, 3:])
@@ -594,6 +653,7 @@ class List(Saved):
     """
 
     _header = "nlist"
+    _told = "half", "history", "periodic"
 
     def __init__(self, points: Any = None, radius: float = 0, source: Grid | Tree | None = None,
                  history: Any = None, exclude: Any = None, *, radii: Any = None,
@@ -607,12 +667,15 @@ class List(Saved):
         self._tree: Tree | None = None
         self._search = ""
         self._record = np.dtype(history) if history is not None else None
+        if self._record is not None and self._record.hasobject:
+            raise TypeError("history: expected a dtype of numbers, not %r" % (history,))
         self._excluded = None if exclude is None else index_pairs(exclude)
         if self._record is not None:
             self._fields["history"] = self._record.itemsize
         if points is not None:
             self.build(points, source)
 
+    @changing
     def build(self, points: Any, source: Grid | Tree | None = None, **changes: Any) -> List:
         """Build the list again and bring the history along.
 
@@ -621,27 +684,31 @@ class List(Saved):
         points : array_like, (n, dim)
         source : Grid or Tree, optional
         **changes
-            Fields that are new from now on, such as ``radii=...``.
+            Fields that are new from now on, such as ``radii=...`` and ``box=...``.
 
         Returns
         -------
         List
             This one.
         """
-        self._fields.update(changes)
+        self._set_keywords(changes)
         dim = width_of(points, (2, 3))
         pos, n, stride = self._rows(points, dim)
         desc = self._new_desc(dim)
         for name in ("radii", "masks"):
             self._set_array(desc, name, n)
         self._exclude(desc, n)
+        if source is not None and not isinstance(source, (Grid, Tree)):
+            raise TypeError("source: expected a Grid or a Tree, not %r" % (source,))
         self._search = "of the caller" if source else ""
         source = source or self._own_source(points, desc, (pos, n, stride))
+        source._built()
         if (source._device, source._lib) != (self._device, self._lib):
             raise ValueError("the source must have the same precision, and live in the same place")
         self._kept["pos"] = pos
-        self._call("build_" + source._header, ctypes.byref(desc), ctypes.byref(source._struct),
-                   address_of(pos), stride, n)
+        source._search_for(lambda: self._call(
+            "build_" + source._header, ctypes.byref(desc), ctypes.byref(source._struct),
+            address_of(pos), stride, n))
         return self
 
     def _own_source(self, points: Any, desc: Any, rows: tuple[Any, int, int]) -> Grid | Tree:
@@ -662,10 +729,8 @@ class List(Saved):
         if self._lib.nlist_choose(ctypes.byref(choice), ctypes.byref(desc), address_of(pos), stride,
                                   n):
             return self._own_grid(points, fields)
-        by_tree = choice.search == 1
-        self._search = "%s: %s" % ("tree" if by_tree else "grid",
-                                   ctypes.string_at(choice.reason).decode())
-        if not by_tree:
+        self._search = ctypes.string_at(choice.reason).decode()     # "tree: why"
+        if choice.search != 1:
             return self._own_grid(points, dict(fields, cell=choice.cell))
         fields = {name: fields[name] for name in ("skip_invalid",) if name in fields}
         if radii is None:
@@ -702,6 +767,7 @@ class List(Saved):
         self.check()    # on a GPU: fetches total, current and the counts of events
         return self._state.rows[self._state.current]
 
+    @searching
     def rows(self) -> tuple[Array, Array]:
         """Views (offsets (n + 1,), ids (m,)): particle i has the entries
         ``ids[offsets[i]:offsets[i + 1]]``."""
@@ -710,13 +776,15 @@ class List(Saved):
                 self._look(rows.partner, self._state.total, np.int32))
 
     @property
+    @searching
     def history(self) -> Array:
         """View (m,) of the dtype of `history`, yours to write: what each entry keeps. All 0 when a
         contact begins."""
         if self._record is None:
             raise Error("this list was made without history=dtype")
-        return self._look(self._generation.history, self._state.total, self._record)
+        return self._look(self._generation.history, self._state.total, self._record, True)
 
+    @searching
     def pairs(self) -> Array:
         """Particle and partner of each entry, int32 (m, 2), in the order of `history`."""
         self._on_host("pairs")
@@ -724,6 +792,7 @@ class List(Saved):
         self._call("pairs", address_of(pairs), len(pairs), ctypes.byref(needed), None, 0, None)
         return pairs
 
+    @searching
     def shifts(self, points: Any) -> Array:
         """How many periods to add to each partner's position for the image that is listed.
 
@@ -737,7 +806,7 @@ class List(Saved):
         ndarray of int32, (m, dim)
         """
         self._on_host("shifts")
-        pos, n, stride = self._rows(points, self.desc.dim)
+        pos, n, stride = self._rows(points, self._state.desc.dim)
         if n != self.n:
             raise ValueError("the list has %d particles, not %d" % (self.n, n))
         refuse_not_finite("points", pos)
@@ -745,15 +814,21 @@ class List(Saved):
         pairs, shifts = np.empty((total, 2), np.int32), np.zeros((total, 3), np.int32)
         self._call("pairs", address_of(pairs), total, ctypes.byref(needed), address_of(pos),
                    stride, address_of(shifts))
-        return shifts[:, :self.desc.dim]
+        return shifts[:, :self._state.desc.dim]
 
+    @searching
     def events(self, kind: str) -> Array:
         """View (m,) of `EVENT`: the contacts that have "begun", "persisted" or "ended" with the
         last build (events=True): i, j and the entry, for "ended" that of the list before."""
-        which = ("begun", "persisted", "ended").index(kind)
+        if kind not in _EVENTS:
+            raise ValueError("events: expected one of %s, not %r" % (" ".join(_EVENTS), kind))
+        if not self._state.desc.events:
+            raise Error("this list was made without events=True")
+        which = _EVENTS.index(kind)
         self.check()
         return self._look(self._state.event[which], self._state.event_count[which], EVENT)
 
+    @searching
     def moved(self, points: Any, box: Any = None) -> bool:
         """Is it time to build again?
 
@@ -762,7 +837,7 @@ class List(Saved):
         points : array_like, (n, dim)
         box : (lower, upper), optional
             The box as it is now, where it changes with time; the next build needs it, too:
-            ``build(points, min=lower, max=upper)``.
+            ``build(points, box=box)``.
 
         Returns
         -------
@@ -772,7 +847,7 @@ class List(Saved):
             particle moves: what that takes of the skin is counted (nlist_moved_in; on a GPU any
             change is True).
         """
-        pos, n, stride = self._rows(points, self.desc.dim)
+        pos, n, stride = self._rows(points, self._state.desc.dim)
         if n != self.n:
             return True
         now = self._box_now(box)
@@ -794,14 +869,18 @@ class List(Saved):
     def _box_now(self, box: Any) -> Any:
         """A desc with the box as it is now, where a periodic axis is another than that of the last
         build; else None."""
-        old, now = self.desc, self._new_desc(self.desc.dim)
+        old, now = self._state.desc, self._new_desc(self._state.desc.dim)
         if box is not None:
-            set_field(now, "nlist", "min", box[0])
-            set_field(now, "nlist", "max", box[1])
+            lower, upper = box_corners(box)
+            if old.dim == 2:
+                refuse_two_lengths(box)
+            set_field(now, "nlist", "min", lower)
+            set_field(now, "nlist", "max", upper)
         same = all((old.min[a], old.max[a]) == (now.min[a], now.max[a])
                    for a in range(old.dim) if old.periodic[a])
         return None if same else now
 
+    @changing
     def remap(self, new_id: Any, n: int | None = None) -> List:
         """The particles were sorted, inserted or deleted: contacts and history go along.
 
@@ -817,9 +896,13 @@ class List(Saved):
         List
             This one.
         """
+        self._built()
         names = self._vector(new_id, self.n, np.int32, "new_id")
         self._call("remap", address_of(names), self.n if n is None else count_of(n))
         return self
+
+
+_EVENTS = "begun", "persisted", "ended"
 
 
 def excluded_rows(pairs: Any, n: int) -> tuple[Array, Array]:
@@ -896,6 +979,7 @@ class NBody(Object):
         self._kept["pos"], self._kept["mass"] = pos, mass
         return pos, n, stride, mass
 
+    @changing
     def build(self, pos: Any, mass: Any = None) -> NBody:
         """The tree alone, for `fields_at`. pos: (n, 2); mass: (n,), None is 1 each. Returns this
         object."""
@@ -904,6 +988,7 @@ class NBody(Object):
                    address_of(mass), n)
         return self
 
+    @changing
     def fields(self, pos: Any, mass: Any = None) -> tuple[Array, Array]:
         """Accelerations and potentials at the bodies.
 
@@ -925,6 +1010,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc, potential
 
+    @changing
     def accelerations(self, pos: Any, mass: Any = None) -> Array:
         """acc (n, 2): half the work of `fields`."""
         pos, n, stride, mass = self._bodies(pos, mass)
@@ -934,6 +1020,7 @@ class NBody(Object):
         self._kept["acc"] = acc
         return acc
 
+    @searching
     def fields_at(self, points: Any) -> tuple[Array, Array]:
         """(acc (m, 2), potential (m,)) at any points (m, 2), of the bodies of the last build."""
         self._built()
@@ -945,6 +1032,7 @@ class NBody(Object):
                    *told)
         return acc, potential
 
+    @searching
     def estimate(self, samples: int = 64, seed: int = 1) -> Any:
         """How far the last accelerations are from the direct sum, for a sample of bodies: an
         object with the fields of ``nbody_error`` (mean_share: on average, as a share of the sum of
@@ -960,6 +1048,7 @@ class NBody(Object):
         self._call("estimate", acc, samples, seed, address_of(out))
         return type(error).from_buffer_copy(out.numpy().tobytes())
 
+    @changing
     def step(self, pos: Any, vel: Any, dt: float, mass: Any = None, steps: int = 1,
              integrator: str = "leapfrog") -> None:
         """Move pos and vel by `steps` time steps, in place.

@@ -4,7 +4,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -37,13 +37,27 @@ class Neighbors:
     n: int
 
     def __init__(self, offsets: Array, ids: Array, distances: Array, vectors: Array, shifts: Array,
-                 n: int) -> None:
+                 n: int, width: int | None = None) -> None:
+        self._width = width
         self.offsets, self.ids, self.distances = offsets, ids, distances
         self.vectors, self.shifts, self.n = vectors, shifts, n
 
     def __len__(self) -> int:
         """Entries of all rows."""
         return len(self.ids)
+
+    def __getitem__(self, q: int) -> Array:
+        """The ids of row q."""
+        rows = len(self.offsets) - 1
+        if not -rows <= integer("row", q) < rows:
+            raise IndexError("row %d of %d rows" % (q, rows))
+        q %= rows
+        return self.ids[self.offsets[q]:self.offsets[q + 1]]
+
+    def __iter__(self) -> Iterator[Array]:
+        """The ids of each row."""
+        for first, last in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
+            yield self.ids[first:last]
 
     def __repr__(self) -> str:
         return "<nearfield.Neighbors: %d rows, %d entries, n=%d>" % (
@@ -71,8 +85,10 @@ class Neighbors:
 
     def padded(self, width: int | None = None) -> tuple[Array, Array]:
         """(ids, distances), each (rows, width), as of `Tree.nearest`: behind the entries of a row
-        -1 and infinity. width: of the longest row, or so many entries of each."""
+        -1 and infinity. width: so many entries of each; default: the k of `nearest`, else those of
+        the longest row."""
         counts = np.diff(self.offsets)
+        width = self._width if width is None else width
         if width is None:
             width = int(counts.max(initial=0))
         place = np.arange(len(self)) - np.repeat(self.offsets[:-1], counts)
@@ -91,7 +107,7 @@ def neighbors(points: Any, cutoff: Any, *, cell: Any = None, pbc: Any = None, nu
 
     Parameters
     ----------
-    points : array_like, (n, 3) or (n, 2)
+    points : array_like, (n, 3) or (n, 2); or ase.Atoms, with their cell and pbc
     cutoff, numbers, half, self_interaction, sorted, n_threads
         As in `neighbor_list`.
     cell : array_like, optional
@@ -121,7 +137,7 @@ def query(points: Any, at: Any, cutoff: float, *, cell: Any = None, pbc: Any = N
 
     Parameters
     ----------
-    points : array_like, (n, 3) or (n, 2)
+    points : array_like, (n, 3) or (n, 2); or ase.Atoms, with their cell and pbc
     at : array_like, (m, 3) or (m, 2)
         Each has a row. A point that lies there is found, too.
     cutoff : float
@@ -147,7 +163,7 @@ def nearest(points: Any, k: int, at: Any = None, *, reach: float = np.inf, cell:
 
     Parameters
     ----------
-    points : array_like, (n, 3) or (n, 2)
+    points : array_like, (n, 3) or (n, 2); or ase.Atoms, with their cell and pbc
     k : int
         In a cell each image counts.
     at : array_like, (m, 3) or (m, 2), optional
@@ -175,6 +191,13 @@ def nearest(points: Any, k: int, at: Any = None, *, reach: float = np.inf, cell:
 
 
 def _search(points: Any, at: Any, cutoff: Any, cell: Any, pbc: Any, **asked: Any) -> Neighbors:
+    if is_atoms(points):
+        cell = points.cell if cell is None else cell
+        pbc = points.pbc if pbc is None else pbc
+        if isinstance(cutoff, dict) and asked.get("numbers") is None:
+            asked["numbers"] = points.numbers
+        points = points.positions
+    at = at.positions if is_atoms(at) else at
     dim = 2 if np.ndim(points) == 2 and np.shape(points)[1] == 2 else 3
     points, at = _in_space("points", points, dim), _in_space("at", at, dim)
     pbc = np.broadcast_to(cell is not None if pbc is None else pbc, dim)
@@ -190,7 +213,13 @@ def _search(points: Any, at: Any, cutoff: Any, cell: Any, pbc: Any, **asked: Any
         vectors[:dim, :dim] = np.diag(given) if given.ndim == 1 else given
     offsets, ids, d, D, S = find("RjdDS", points, vectors, pbc, cutoff, at=at, offsets=True,
                                  **asked)
-    return Neighbors(offsets, ids, d, D[:, :dim], S[:, :dim], len(points))
+    return Neighbors(offsets, ids, d, D[:, :dim], S[:, :dim], len(points),
+                     asked.get("nearest"))
+
+
+def is_atoms(values: Any) -> bool:
+    """ase.Atoms, or what has the same attributes."""
+    return all(hasattr(values, name) for name in ("positions", "cell", "pbc"))
 
 
 def _in_space(name: str, points: Any, dim: int) -> Any:

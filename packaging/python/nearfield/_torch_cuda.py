@@ -83,9 +83,9 @@ class _Search(DeviceBoxes):
     def _device_memory(self) -> DeviceMemory:
         return _Memory(self._lib, self._place)
 
-    def _look(self, address: int | None, shape: Any, dtype: Any) -> Any:
+    def _look(self, address: int | None, shape: Any, dtype: Any, writeable: bool = True) -> Any:
         if address:
-            return self._memory.view(address, shape, np.dtype(dtype))
+            return self._memory.view(address, shape, np.dtype(dtype), writeable)
         kind = torch.int64 if dtype == np.int64 else torch.int32
         return torch.zeros(shape, dtype=kind, device=self._place)
 

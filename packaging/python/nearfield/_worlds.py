@@ -12,7 +12,7 @@ import numpy as np
 from ._arrays import (Array, address_of, cut, flat_corners, host_array, integer,
                       refuse_bad_queries, refuse_not_finite)
 from ._binding import OPTIONS, Error, python_names, raise_for, result_text
-from ._object import Object
+from ._object import Object, changing, searching
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -81,6 +81,7 @@ class World(Object):
         raise TypeError("nearfield.World is neither pickled nor copied: insert its boxes into "
                         "another one")
 
+    @changing
     def insert(self, boxes: Any, state: str = "moving", *, category: Any = 0, mask: Any = 0,
                group: Any = 0) -> Array:
         """New objects.
@@ -106,6 +107,7 @@ class World(Object):
             _word("state", state, _STATES), address_of(ids)))
         return ids
 
+    @changing
     def move(self, ids: Any, boxes: Any, displacements: Any = None) -> None:
         """New boxes of objects.
 
@@ -124,16 +126,19 @@ class World(Object):
             ctypes.byref(self._struct), address_of(names), address_of(at), address_of(on),
             len(names), ctypes.byref(bad)), bad)
 
+    @changing
     def remove(self, ids: Any) -> None:
         """Remove objects. Their pairs end with the next update."""
         names, bad = self._ids(ids), ctypes.c_int32(-1)
         self._raise(self._lib.nearfield_world_remove(
             ctypes.byref(self._struct), address_of(names), len(names), ctypes.byref(bad)), bad)
 
+    @changing
     def set_state(self, ids: Any, state: str) -> None:
         """Another state of objects, from the next update on."""
         self._set(ids, _word("state", state, _STATES), None)
 
+    @changing
     def set_filter(self, ids: Any, category: Any = 0, mask: Any = 0, group: Any = 0) -> None:
         """Another filter of objects, from the next update on."""
         self._set(ids, -1, self._filter(category, mask, group))
@@ -145,11 +150,13 @@ class World(Object):
             ctypes.byref(self._struct), address_of(names), len(names), state, *filters,
             ctypes.byref(bad)), bad)
 
+    @changing
     def update(self) -> World:
         """Takes in what has changed: the trees, then the pairs. Returns this world."""
         self._call("update")
         return self
 
+    @searching
     def pairs(self) -> Array:
         """The ids of pairs that touch, of which one moves at least: ndarray of uint64, (m, 2)."""
         room, needed = int(self._state.active), ctypes.c_int64()
@@ -159,11 +166,13 @@ class World(Object):
         return pairs[:needed.value].copy()
 
     @property
+    @searching
     def begun(self) -> Array:
         """The pairs that the last update began, of stored boxes: ndarray of uint64, (m, 2)."""
         return self._events(0, self._state.begun_count)
 
     @property
+    @searching
     def ended(self) -> Array:
         """The pairs that the last update ended (before the next insertion)."""
         return self._events(1, self._state.ended_count)
@@ -173,6 +182,7 @@ class World(Object):
         self._lib.nearfield_world_events(ctypes.byref(self._struct), ended, address_of(pairs))
         return pairs
 
+    @searching
     def overlaps(self, boxes: Any, *, category: int = 0, mask: int = 0,
                  group: int = 0) -> tuple[Array, Array]:
         """(offsets (m + 1,), ids): the objects whose boxes touch each box."""
@@ -191,6 +201,7 @@ class World(Object):
                 return offsets, cut(ids, needed.value)
             room = needed.value
 
+    @searching
     def rays(self, origins: Any, directions: Any, t_max: float = np.inf, *, category: int = 0,
              mask: int = 0, group: int = 0) -> tuple[Array, Array]:
         """(ids (m,), t (m,)): the object whose box each ray meets first, 0 where none, and where,
@@ -199,6 +210,7 @@ class World(Object):
             raise ValueError("t_max must not be negative or NaN, but is %s" % t_max)
         return self._cast("rays", origins, directions, t_max, (category, mask, group))
 
+    @searching
     def cast(self, shapes: Any, vectors: Any, kind: str = "boxes", *, category: int = 0,
              mask: int = 0, group: int = 0) -> tuple[Array, Array]:
         """What shapes meet first while they are swept along vectors.
@@ -236,6 +248,7 @@ class World(Object):
             len(at), t_max, address_of(of), address_of(ids), address_of(t))
         return ids, t
 
+    @searching
     def nearest(self, points: Any, k: int = 1, reach: float = np.inf, *, category: int = 0,
                 mask: int = 0, group: int = 0) -> tuple[Array, Array]:
         """(ids (m, k), distances2 (m, k)): the k objects nearest to each point, nearest first, 0

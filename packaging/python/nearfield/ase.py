@@ -16,6 +16,8 @@ __all__ = ["LennardJones"]
 # ASE's classes have types in some versions, and none in others.
 _Calculator: Any = calculator.Calculator
 _all_changes: Any = calculator.all_changes
+# Calculator stores all others, without a use for them.
+_KEYWORDS = {"restart", "ignore_bad_restart_file", "label", "atoms", "directory"}
 
 
 class LennardJones(_Calculator):  # type: ignore[misc]
@@ -32,6 +34,9 @@ class LennardJones(_Calculator):  # type: ignore[misc]
         Where the potential ends (default: 3 sigma).
     skin : float, optional
         Default: 0.3 sigma; 0 searches in every step. All four may be changed afterwards.
+    restart, label, atoms, directory
+        Those of ASE's ``Calculator``. Others are refused, also ro, rcc and smooth of ASE's
+        LennardJones: there is no smooth end but the shift.
 
     Attributes
     ----------
@@ -42,6 +47,8 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     ------
     ValueError
         sigma or rc is not positive and finite, skin is negative or not finite.
+    TypeError
+        Another keyword.
 
     Examples
     --------
@@ -62,6 +69,10 @@ class LennardJones(_Calculator):  # type: ignore[misc]
 
     def __init__(self, sigma: float = 1.0, epsilon: float = 1.0, rc: float | None = None,
                  skin: float | None = None, **keywords: Any) -> None:
+        for name in keywords.keys() - _KEYWORDS:
+            raise TypeError("nearfield.ase.LennardJones has no keyword %r: it is cut and shifted "
+                            "at rc; there are sigma, epsilon, rc, skin, and those of ASE's "
+                            "Calculator: %s" % (name, ", ".join(sorted(_KEYWORDS))))
         super().__init__(**keywords)
         self.sigma, self.epsilon = sigma, epsilon
         self.rc = 3 * self.sigma if rc is None else rc

@@ -126,8 +126,8 @@ class AABBQuery:
         query_points : array_like, (m, 3)
         query_args : dict
             r_max, or num_neighbors (of each image the nearest), with r_min and exclude_ii; mode
-            "ball" or "nearest" says which of both is meant. r_guess and scale are accepted, and
-            not needed.
+            "ball" or "nearest" says which of both is meant. exclude_ii: no bonds between equal
+            indices, images included. r_guess and scale are accepted, and not needed.
         """
         unknown = query_args.keys() - set(_ARGUMENTS)
         if unknown:
@@ -137,20 +137,29 @@ class AABBQuery:
         k, r_max = query_args.get("num_neighbors", 0), query_args.get("r_max")
         own = bool(query_args.get("exclude_ii", False))
         near = query_args.get("mode", "nearest" if k else "ball") == "nearest"
+        r_min = query_args.get("r_min", 0)
         if near:
             reach = np.inf if r_max is None else r_max
-            found = nearest(self.points, k + own, at, reach=reach, cell=self._cell, pbc=self._pbc)
-        elif r_max is None:
+            return _Result(*self._nearest(at, k, r_min, reach, own), True)
+        if r_max is None:
             raise ValueError("query_args: r_max or num_neighbors is missing")
-        else:
-            found = query(self.points, at, r_max, cell=self._cell, pbc=self._pbc)
-        keep = found.distances >= query_args.get("r_min", 0)
-        if own:
-            keep &= (found.rows != found.ids) | found.shifts.any(axis=1)
-        if near:        # without itself there may be one too many
-            place = np.cumsum(keep) - np.append(0, np.cumsum(keep))[found.offsets[found.rows]]
-            keep &= place <= k
-        return _Result(found, keep, near)
+        found = query(self.points, at, r_max, cell=self._cell, pbc=self._pbc)
+        return _Result(found, _kept(found, r_min, own), False)
+
+    def _nearest(self, at: Array, k: int, r_min: float, reach: float,
+                 own: bool) -> tuple[Neighbors, Array]:
+        """The k nearest of those that count: so many more are looked for until each row has k, or
+        has all there are."""
+        asked, alone = k + own, int(own and len(self.points) == 1)     # its row stays empty
+        while True:
+            found = nearest(self.points, asked, at, reach=reach, cell=self._cell, pbc=self._pbc)
+            keep = _kept(found, r_min, own)
+            before = np.append(0, np.cumsum(keep))[found.offsets]
+            short = (np.diff(before) < k) & (np.diff(found.offsets) == asked)
+            if not short[alone:].any():
+                place = np.cumsum(keep) - before[found.rows]
+                return found, keep & (place <= k)
+            asked *= 2
 
 
 class LinkCell(AABBQuery):
@@ -158,6 +167,12 @@ class LinkCell(AABBQuery):
 
     def __init__(self, box: Any, points: Any, cell_width: float = 0) -> None:
         super().__init__(box, points)
+
+
+def _kept(found: Neighbors, r_min: float, exclude_ii: bool) -> Array:
+    """Which entries count."""
+    keep: Array = found.distances >= r_min
+    return keep & (found.rows != found.ids) if exclude_ii else keep
 
 
 def _cell_of(box: Any) -> tuple[Array, Array]:
