@@ -1443,10 +1443,11 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
 UGRID_FN ugrid_real ugrid_i_half_of(const ugrid *grid, int32_t i, int a)
 {
     ugrid_real const most = grid->tight_half;
-    const char *const halves = (const char *)grid->desc.half_extents;
+    const char *at = (const char *)grid->desc.half_extents;
     ugrid_real half;
-    if (!halves) return most;
-    half = ((const ugrid_real *)(halves + grid->desc.half_extent_stride * (size_t)i))[a];
+    if (!at) return most;
+    at += grid->desc.half_extent_stride * (size_t)i;
+    half = ((const ugrid_real *)(const void *)at)[a];
     if (!(half < most)) return most;
     return half > 0 ? half : 0;
 }
