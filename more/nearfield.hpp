@@ -1353,10 +1353,11 @@ struct contact {
     std::int64_t entry;
     void *bytes;
     const nlist *c;
+    std::int32_t width; /* desc.history */
     template <class T> T &history() const
     {
         static_assert(std::is_trivially_copyable_v<T>, "C moves it as bytes");
-        if (static_cast<std::size_t>(c->desc.history) < sizeof(T)) too_few();
+        if (static_cast<std::size_t>(width) < sizeof(T)) too_few();
         return *static_cast<T *>(bytes);
     }
     bool touch(bool touching) const
@@ -1385,7 +1386,7 @@ struct list_row {
     const nlist *list;
     nlist_each c;
     NEARFIELD_I_STEP bool step() { return nlist_next(&c) != 0; }
-    contact value() const { return {i, c.id, c.entry, c.history, list}; }
+    contact value() const { return {i, c.id, c.entry, c.history, list, c.bytes}; }
 };
 
 /* nlist.h has what the functions do, under the same names. */
@@ -1442,8 +1443,8 @@ public:
     std::int32_t size() const noexcept { return (*this)->n; }
     std::int64_t total() const noexcept { return (*this)->total; }
 
-    /* for (auto c : list.of(i)): c.id, c.entry, c.history<T>(). i is 0 .. size() - 1: as in C,
-       nobody looks. */
+    /* for (auto c : list.of(i)): c.id, c.entry, c.history<T>(). No entries for an i that the list
+       does not have. */
     range<list_row> of(std::int32_t i) const &
     {
         return range<list_row>(list_row{i, &**this, nlist_of(&**this, i)});
@@ -1454,7 +1455,7 @@ public:
         for (std::int32_t i = 0; i < size(); i++) {
             nlist_each e = nlist_of(&**this, i);
             while (nlist_next(&e))
-                if (stops(f, contact{i, e.id, e.entry, e.history, &**this})) return true;
+                if (stops(f, contact{i, e.id, e.entry, e.history, &**this, e.bytes})) return true;
         }
         return false;
     }

@@ -543,6 +543,8 @@ template <class List, class Grid, class Tree> void test_list()
         for (auto c : moved.of(i)) put(by_rows, i, c.id);
     EXPECT(!right.empty() && in_order(found) == right && in_order(of_trees) == right);
     EXPECT(in_order(by_rows) == right && brute.total() == moved.total());
+    for (std::int32_t i : {-1, moved.size(), moved.size() + 9})
+        for (auto c : moved.of(i)) EXPECT(c.id == i);
     EXPECT(moved.begun().empty() && moved.persisted().size() == right.size());
     EXPECT(of_tree.begun().size() == right.size() && of_tree.ended().empty());
 
