@@ -180,6 +180,7 @@ template <class Grid> void test_records()
     EXPECT(Grid(desc, {bodies, &body<real>::speed}).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, nearfield::view<const real>(pos)).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, {pos.data(), 3 * sizeof(real), 20}).count_pairs(radius) == pairs);
+    EXPECT(Grid(desc, {&bodies[0].at.x, sizeof bodies[0], 20}).count_pairs(radius) == pairs);
 #ifdef __cpp_lib_span
     EXPECT(Grid(desc, std::span<const real>(pos)).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, std::span<vec3<real>>(structs)).count_pairs(radius) == pairs);
