@@ -3401,11 +3401,12 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     lbvh_result result;
     lbvh_real min[3], max[3];
     int32_t k;
-    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    tree->bad_id = -1;
+    if (tree->n > 0 && !data) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
-    tree->bad_id = -1;
     if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
     if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */

@@ -1987,10 +1987,11 @@ static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_ro
                                 const nlist_rows *rows, int32_t i);
 static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows);
 
-/* A build of n particles. */
+/* A build of n particles, of which none is refused yet. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
 {
     nlist_i_finder finder;
+    if (list) list->bad_id = -1;
     memset(&finder, 0, sizeof finder);
     finder.list = list;
     finder.n = n;
@@ -2088,13 +2089,13 @@ static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys,
     nlist_desc resolved;
     nlist_result result;
     *before = *list;
+    list->bad_id = -1;
     result = nlist_defaults(&resolved, desc);
     if (result == NLIST_OK) result = nlist_i_check_change(list, &resolved, keys);
     if (result != NLIST_OK) return result;
     list->desc = resolved;
     list->keys = keys;
     list->triangles = list->boxed = list->rows_cut = 0;
-    list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
     nlist_i_axes(list);
@@ -3268,7 +3269,6 @@ NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int3
     finder.rows = rows;
     finder.new_of = new_id;
     finder.extras = nlist_i_copy_extras;
-    list->bad_id = -1;
     list->needed_width = 0;
     list->needed_entries = 0;
     result = nlist_i_grow(list, NLIST_I_WORK, n, sizeof(int32_t), 0);

@@ -155,7 +155,7 @@
        LIST         the fastest build, 4 bytes per particle: for few searches per build
        LIST_PACKED  LIST with position and link in one 16-byte record
        LIST, TIGHT  8 cells per search instead of 27, for 8 entries per particle; slower, here and
-                    in Barbieri's measurements
+                    in Barbieri's measurements. For boxes of several sizes that overlap (>>boxes)
 
        complete searches             ugrid_neighbors, ...: the fastest, where one fits
        ugrid_next_range, STRIPS      the default walk; SORT and COUNT only
@@ -198,7 +198,8 @@
    >>changes
 
    0.2.0  2026-11-28: rows for some; a filter of pairs; particles outside the box, or not finite,
-          left out; UGRID_FIXED grows; threads; save, load, upload; UGRID_PLAIN
+          left out; UGRID_FIXED grows; a box for each particle (>>boxes); threads; save, load,
+          upload; UGRID_PLAIN
    0.1.0  first version
 */
 
@@ -397,7 +398,8 @@ extern "C" {
       "grid, a reserve and a CUDA build need it given)") \
     X(UGRID_BAD_SIZE, \
       "desc.size must be positive and finite and span at most 16 cells an axis: enlarge " \
-      "desc.cell; each of desc.half must be 0 .. size / 2: grid.bad_id is the first") \
+      "desc.cell; desc.half_extents needs desc.placement UGRID_TIGHT, and each of them must be 0 " \
+      ".. size / 2: grid.bad_id is the first") \
     X(UGRID_BAD_SLOTS, \
       "desc.slots must be positive (0 means 32), and cells * slots below 2^31: fewer slots, " \
       "or a larger desc.cell") \
@@ -514,7 +516,8 @@ typedef enum ugrid_method {
 /* In which cells a particle is entered (Barbieri section 1). */
 typedef enum ugrid_placement {
     UGRID_LOOSE = 0,    /* once, in the cell of its centre */
-    UGRID_TIGHT         /* in every cell that its box, of edge desc.size, touches */
+    UGRID_TIGHT         /* in every cell that its box touches: of edge desc.size, or a box for each
+                           (>>boxes) */
 } ugrid_placement;
 
 /* In which order the cells near a point are visited (Chisholm; drawn at >>walk). */
@@ -587,8 +590,8 @@ typedef struct ugrid_desc {
                                         (default: about n) */
     ugrid_method method;             /* (default: UGRID_AUTO) */
     ugrid_placement placement;       /* (default: UGRID_LOOSE) */
-    ugrid_real size;                 /* UGRID_TIGHT: edge of each particle's box, the largest
-                                        (default: cell) */
+    ugrid_real size;                 /* UGRID_TIGHT: edge of each particle's box; with half_extents
+                                        no edge is larger (>>boxes; default: cell) */
     ugrid_walk walk;                 /* (default: UGRID_WALK_AUTO) */
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
@@ -622,10 +625,11 @@ typedef struct ugrid_desc {
     ugrid_allocator allocator;       /* (default: malloc and free) */
     ugrid_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     ugrid_parallel parallel;         /* a hook for threads (default: serial) */
-    const ugrid_real *half;          /* UGRID_TIGHT: half the edges of the box of each particle, dim
-                                        numbers a particle, 0 .. size / 2; borrowed as pos is
-                                        (>>boxes; default: all are size / 2) */
-    size_t half_stride;              /* of half, as the stride of pos (default: tightly packed) */
+    const ugrid_real *half_extents;  /* UGRID_TIGHT only: half the edges of the box of each
+                                        particle, dim numbers a particle, 0 .. size / 2; borrowed as
+                                        pos is (>>boxes; default: all are size / 2) */
+    size_t half_extent_stride;       /* of half_extents, as the stride of pos (default: tightly
+                                        packed) */
 } ugrid_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -738,7 +742,7 @@ typedef struct ugrid {
 
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
     ugrid_real tight_least; /* every box reaches so far from its centre: tight_half, or 0 with
-                               desc.half */
+                               desc.half_extents */
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
@@ -922,7 +926,7 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
    also when it did not fit (UGRID_BUFFER_TOO_SMALL; NULL with 0 asks for it). FIXED, LIST, TIGHT
    and no_records: with the positions that they borrow (UGRID_NOT_BUILT after a download until
    grid->pos is set). A grid that lost entries in full cells of a GPU: UGRID_CELL_FULL. With
-   desc.half: UGRID_BAD_OPTION. Files are for machines of the same byte order and the same
+   desc.half_extents: UGRID_BAD_OPTION. Files are for machines of the same byte order and the same
    UGRID_REAL. O(n + cells). */
 UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
                                   int64_t *needed);
@@ -1439,10 +1443,11 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
 UGRID_FN ugrid_real ugrid_i_half_of(const ugrid *grid, int32_t i, int a)
 {
     ugrid_real const most = grid->tight_half;
-    const char *const halves = (const char *)grid->desc.half;
+    const char *at = (const char *)grid->desc.half_extents;
     ugrid_real half;
-    if (!halves) return most;
-    half = ((const ugrid_real *)(halves + grid->desc.half_stride * (size_t)i))[a];
+    if (!at) return most;
+    at += grid->desc.half_extent_stride * (size_t)i;
+    half = ((const ugrid_real *)(const void *)at)[a];
     if (!(half < most)) return most;
     return half > 0 ? half : 0;
 }
@@ -2259,18 +2264,20 @@ UGRID_FN_RARE int32_t ugrid_i_rare_place(const ugrid *grid, int32_t bits, int32_
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>boxes: TIGHT with a box for each particle, desc.half (Barbieri section 1): each is entered in
-   the cells that its own AABB touches, and looks for partners in these alone
+   >>boxes: TIGHT with a box for each particle, desc.half_extents (Barbieri section 1): each is
+   entered in the cells that its own AABB touches, and looks for partners in these alone
 
        desc.placement = UGRID_TIGHT;
-       desc.size = desc.cell = 2 * largest;             // no AABB is wider: at most 8 entries each
-       desc.half = half;                                // [n * dim]
-       ugrid_build(&grid, &desc, pos, 0, n);
-       walk = ugrid_near_overlaps_half(&grid, i);       // each pair once
+       desc.size = desc.cell = 2 * largest;             // the largest number in `half`: no AABB is
+                                                        // wider, at most 8 entries each (2D: 4)
+       desc.half_extents = half;                        // [n * dim], half of each edge
+       ugrid_build(&grid, &desc, pos, 0, n);            // pos: the centre of each box
+       walk = ugrid_near_overlaps_half(&grid, i);       // each pair once; i: a place, here the id
        while (ugrid_next(&walk)) if (ugrid_overlap(&grid, i, walk.id)) ...
 
-   The mask test (>>entries) takes each candidate once. Searches within a radius find what they find
-   in any grid; as a box may have no extent, they visit all cells within the radius.
+   The mask test (>>entries) takes each candidate once. There is no ready list of overlaps: walk as
+   here, or count them (ugrid_count_overlaps). Neither reads the filter. Searches within a radius
+   work too. They visit as many cells as in a LOOSE grid, since a box may be a point.
    ---------------------------------------------------------------------------------------------- */
 
 /* The candidates whose AABB touches a cell that the AABB of this particle touches, without itself:
@@ -2303,7 +2310,8 @@ UGRID_FN ugrid_near ugrid_near_overlaps_half(const ugrid *grid, int32_t place)
     return walk;
 }
 
-/* Do the AABBs of two particles overlap? They do where they touch. To the nearest image. */
+/* Do the AABBs of two particles overlap? They do where they touch. To the nearest image. TIGHT
+   only: in LOOSE grids boxes have no extent. */
 UGRID_FN int ugrid_overlap(const ugrid *grid, int32_t i, int32_t j)
 {
     ugrid_real p[3], q[3], d[3];
@@ -2494,14 +2502,15 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 /* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
    loaded here, every array in the same bits. desc.rows: only the default. desc.cuda_allocator is
    the device grid's if it has one, else the host grid's. Borrowed positions are not copied: set
-   gpu->device.grid.pos and .stride (and .desc.half) to a device copy before a search that borrows
-   them. Waits for the stream. UGRID_NOT_BUILT: there is nothing to copy. */
+   gpu->device.grid.pos and .stride (and .desc.half_extents) to a device copy before a search that
+   borrows them. Waits for the stream. UGRID_NOT_BUILT: there is nothing to copy. */
 UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
                                          struct CUstream_st *stream);
 
 /* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
-   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride (and grid->desc.half)
-   to a host copy before a search that borrows them, and before ugrid_validate and ugrid_verify.
+   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride (and
+   grid->desc.half_extents) to a host copy before a search that borrows them, and before
+   ugrid_validate and ugrid_verify.
    Synchronises the stream. UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
                                            struct CUstream_st *stream);
@@ -2979,7 +2988,8 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (!(desc->cell >= 0) || !ugrid_i_finite(desc->cell)) return UGRID_BAD_CELL;
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
-    if (!ugrid_i_stride_valid(desc->half_stride, desc->dim)) return UGRID_BAD_ARGUMENT;
+    if (desc->half_extents && desc->placement != UGRID_TIGHT) return UGRID_BAD_SIZE;
+    if (!ugrid_i_stride_valid(desc->half_extent_stride, desc->dim)) return UGRID_BAD_ARGUMENT;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
     if (desc->rows < UGRID_NO_ROWS) return UGRID_BAD_ROWS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
@@ -3000,7 +3010,8 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     if (given.max_cells == 0) given.max_cells = 1 << 27;
     if (given.max_cells > UGRID_I_INT_MAX) given.max_cells = UGRID_I_INT_MAX;
     if (given.size == 0) given.size = given.cell;
-    if (given.half_stride == 0) given.half_stride = (size_t)given.dim * sizeof *given.half;
+    if (given.half_extent_stride == 0)
+        given.half_extent_stride = (size_t)given.dim * sizeof *given.half_extents;
     *out = given;
     return ugrid_i_check_desc(&given);
 }
@@ -3106,7 +3117,7 @@ static ugrid_result ugrid_i_resolve_spans(ugrid *grid)
     grid->spans = 1;
     if (!ugrid_i_tight(grid)) return UGRID_OK;
     grid->tight_half = grid->desc.size / 2;
-    if (!grid->desc.half) grid->tight_least = grid->tight_half;
+    if (!grid->desc.half_extents) grid->tight_least = grid->tight_half;
     for (a = 0; a < grid->desc.dim; a++) {
         ugrid_axis *axis = &grid->axis[a];
         double const cells =
@@ -3731,15 +3742,16 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     return result == UGRID_OK ? ugrid_i_prepare(grid, n, 1) : result;
 }
 
-/* desc.half: refuses what is not 0 .. size / 2. */
+/* desc.half_extents: refuses what is not 0 .. size / 2. */
 static ugrid_result ugrid_i_check_halves(ugrid *grid)
 {
     int32_t i;
     int a;
-    if (!ugrid_i_tight(grid) || !grid->desc.half) return UGRID_OK;
+    if (!ugrid_i_tight(grid) || !grid->desc.half_extents) return UGRID_OK;
     for (i = 0; i < grid->n; i++) {
         ugrid_real half[3];
-        ugrid_i_load(grid->desc.half, grid->desc.half_stride, grid->desc.dim, i, half);
+        ugrid_i_load(grid->desc.half_extents, grid->desc.half_extent_stride, grid->desc.dim, i,
+                     half);
         for (a = 0; a < grid->desc.dim; a++) {
             if (half[a] >= 0 && half[a] <= grid->tight_half) continue;
             grid->bad_id = i;

@@ -3294,7 +3294,7 @@ UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
     device->entries = grid->entries;
     device->outside = grid->outside;
     device->invalid = grid->invalid;
-    device->pos = device->desc.half = nullptr;
+    device->pos = device->desc.half_extents = nullptr;
     device->stride = (size_t)desc.dim * sizeof(ugrid_real);
     device->built = 1;
     return UGRID_OK;
@@ -3337,7 +3337,7 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
     if (facts.first_bad) grid->bad_id = INT_MAX - facts.first_bad;
     grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
-    grid->pos = grid->desc.half = nullptr;
+    grid->pos = grid->desc.half_extents = nullptr;
     return UGRID_OK;
 }
 

@@ -39,16 +39,22 @@
 
    Memory     A class holds one C object. Moving it moves the struct, and leaves an empty one:
               ranges and walks of the old place are then not valid. Positions that C borrows
-              (UGRID_FIXED, UGRID_LIST ...) are borrowed here.
+              (UGRID_FIXED, UGRID_LIST ...) are borrowed here, and so is what the pointers of a
+              desc or a filter point to (masks, radii, exclusions, indices, tasks, laws).
    Errors     Last argument `result`: given, it gets the C result, and nothing is thrown; not given,
               any result but OK throws. (-fno-exceptions: it must be given.) Memory of the class
               `rows`, which C++ allocates, throws std::bad_alloc in both cases.
    Callbacks  return nothing, or non-zero to stop. One that throws ends the search, and its
-              exception leaves the call.
+              exception leaves the call. Others: list.sum (0: the two do not touch), nearest_by
+              (a distance), law (a number); law and tasks may not throw.
    Threads    As those of the C functions. `tasks` makes a hook of a lambda.
 */
 #ifndef NEARFIELD_HPP
 #define NEARFIELD_HPP
+
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "nearfield.hpp needs C++17: -std=c++17 (cl: /std:c++17). The C headers do not"
+#endif
 
 #if defined(NEARFIELD_IMPLEMENTATION)
 #define UGRID_IMPLEMENTATION
@@ -103,6 +109,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -187,6 +194,18 @@ template <class T> class buffer {
     static_assert(std::is_trivial_v<T>, "for numbers and plain structs");
 
 public:
+    buffer() noexcept = default;
+    /* The other is empty then, and can be used again. */
+    buffer(buffer &&other) noexcept
+        : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)),
+          capacity_(std::exchange(other.capacity_, 0)) {}
+    buffer &operator=(buffer &&other) noexcept
+    {
+        memory_ = std::move(other.memory_);
+        size_ = std::exchange(other.size_, 0);
+        capacity_ = std::exchange(other.capacity_, 0);
+        return *this;
+    }
     std::size_t size() const noexcept { return size_; }
     std::size_t capacity() const noexcept { return capacity_; }
     T *data() noexcept { return memory_.get(); }
@@ -271,7 +290,8 @@ private:
 
        std::vector<float> pos;                              x y z x y z ...
        std::vector<std::array<float, 3>>, float pos[8][3]   a record each
-       std::vector<vec3>                                    a struct that begins with a number x
+       std::vector<vec3>                                    a struct that begins with a number x,
+                                                            followed by all others (y, z; a box: 6)
        records(bodies, &body::position)                     a member of a struct
    ---------------------------------------------------------------------------------------------- */
 template <class Real> class basic_records {
@@ -353,22 +373,37 @@ private:
     std::size_t stride_ = 0, size_ = 0, width_ = 0;
 };
 
-/* One point, or one box: a pointer, an array, a std::vector, or a record as above. */
+/* One point, or one box: an array, a std::vector, or a record as above; or a pointer, which does
+   not tell how many numbers there are. */
 template <class Real> class basic_point {
 public:
-    basic_point(const Real *numbers) noexcept : numbers_(numbers) {}
-    template <class T, class = decltype(basic_records<Real>(std::declval<const T (&)[1]>()))>
-    basic_point(const T &record) noexcept : numbers_(reinterpret_cast<const Real *>(&record)) {}
-    basic_point(const std::vector<Real> &numbers) noexcept : numbers_(numbers.data()) {}
+    template <class Pointer, class = std::enable_if_t<std::is_pointer_v<Pointer> &&
+                                                      std::is_convertible_v<Pointer, const Real *>>>
+    basic_point(const Pointer &numbers) noexcept
+        : numbers_(numbers), size_(static_cast<std::size_t>(-1)) {}
+    basic_point(std::nullptr_t) noexcept : numbers_(nullptr), size_(0) {}
+    template <class T, class = decltype(basic_records<Real>(std::declval<const T (&)[1]>())),
+              class = std::enable_if_t<!std::is_same_v<T, Real>>>
+    basic_point(const T &record) noexcept
+        : numbers_(reinterpret_cast<const Real *>(&record)), size_(sizeof(T) / sizeof(Real)) {}
+    basic_point(const std::vector<Real> &numbers) noexcept
+        : numbers_(numbers.data()), size_(numbers.size()) {}
     const Real *data() const noexcept { return numbers_; }
+    /* Are there so many numbers, as far as is known? */
+    bool holds(int numbers) const noexcept
+    {
+        return numbers_ && static_cast<std::size_t>(numbers) <= size_;
+    }
 
 private:
     const Real *numbers_;
+    std::size_t size_;
 };
 
 /* ----------------------------------------------------------------------------------------------
-   >>ranges: a C walk as a range, for range-for. It is walked once. The comparison with end() takes
-   the next element, so it comes before *. `Walk` has step() and value().
+   >>ranges: a C walk as a range, for range-for, and not for <algorithm>: its iterator has ++, *
+   and the comparison with end(), which takes the next element and so comes before *. begin() moves
+   the walk into the iterator, so a range is walked once. `Walk` has step() and value().
    ---------------------------------------------------------------------------------------------- */
 struct at_end {};
 
@@ -785,7 +820,7 @@ public:
     {
         std::int32_t const n = pos.count(desc.dim == 2 ? 2 : 3);
         ugrid_result const code = ugrid_build(&**this, &desc, pos.pointer(), pos.stride(), n);
-        check(code, result, (*this)->bad_id);
+        check(code, result, (*this)->bad_id); /* read after the call */
     }
     void reserve(const ugrid_desc &desc, std::int32_t n, ugrid_result *result NEARFIELD_I_THROWS)
     {
@@ -806,7 +841,7 @@ public:
     {
         grid_within walk{};
         ugrid_result code = ugrid_i_check_search(&**this, radius, 0);
-        if (code == UGRID_OK && !p.data()) code = UGRID_BAD_ARGUMENT;
+        if (code == UGRID_OK && !p.holds((*this)->desc.dim)) code = UGRID_BAD_ARGUMENT;
         if (code == UGRID_OK) {
             ugrid_i_wrap_point(&**this, p.data(), walk.p);
             if (!ugrid_i_point_finite(walk.p)) code = UGRID_NOT_FINITE;
@@ -1024,8 +1059,7 @@ public:
                lbvh_result *result NEARFIELD_I_THROWS)
     {
         std::int32_t const n = elements.count(numbers(desc));
-        check(lbvh_build(&**this, &desc, elements.pointer(), elements.stride(), n), result,
-              (*this)->bad_id);
+        tell(lbvh_build(&**this, &desc, elements.pointer(), elements.stride(), n), result);
     }
     /* Triangles by three indices each. The indices are borrowed while the tree is refitted. */
     void build(lbvh_desc desc, const records &vertices, view<const std::int32_t> indices,
@@ -1036,38 +1070,44 @@ public:
         desc.vertices = vertices.count(desc.dim == 2 ? 2 : 3);
         bool const fits = indices.size() % 3 == 0 && indices.size() / 3 <= INT32_MAX;
         std::int32_t const n = fits ? static_cast<std::int32_t>(indices.size() / 3) : -1;
-        check(lbvh_build(&**this, &desc, vertices.pointer(), vertices.stride(), n), result,
-              (*this)->bad_id);
+        tell(lbvh_build(&**this, &desc, vertices.pointer(), vertices.stride(), n), result);
     }
     void refit(const records &elements, lbvh_result *result NEARFIELD_I_THROWS)
     {
         lbvh_desc const &desc = (*this)->desc;
         std::int32_t const n = elements.count(desc.indices ? dim() : numbers(desc));
         bool const fits = n == (desc.indices ? desc.vertices : size());
-        check(fits ? lbvh_refit(&**this, elements.pointer(), elements.stride())
-                   : LBVH_BAD_ARGUMENT, result, (*this)->bad_id);
+        if (!fits && (*this)->built) return check(LBVH_BAD_ARGUMENT, result);
+        tell(lbvh_refit(&**this, elements.pointer(), elements.stride()), result);
     }
 
     std::int32_t size() const noexcept { return (*this)->n; }
     int dim() const noexcept { return (*this)->desc.dim == 2 ? 2 : 3; }
 
-    /* Walks: for (auto hit : tree.overlaps(box)). A tree that was not built has no hits. */
-    range<tree_overlaps> overlaps(point box) const &
+    /* Walks: for (auto hit : tree.overlaps(box)). A tree that was not built has no hits; with
+       *result not OK, where p or box have too few numbers, there are none. */
+    range<tree_overlaps> overlaps(point box, lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_box(&**this, box.data())});
+        const lbvh *c = searched(box.holds(2 * dim()), result);
+        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_box(c, box.data())});
     }
-    range<tree_overlaps> overlaps_sphere(point p, lbvh_real radius) const &
+    range<tree_overlaps> overlaps_sphere(point p, lbvh_real radius,
+                                         lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_sphere(&**this, p.data(), radius)});
+        const lbvh *c = searched(p.holds(dim()), result);
+        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_sphere(c, p.data(), radius)});
     }
-    range<tree_nearby> nearby(point p, lbvh_real reach) const &
+    range<tree_nearby> nearby(point p, lbvh_real reach,
+                              lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        return range<tree_nearby>(tree_nearby{lbvh_near_point(&**this, p.data(), reach)});
+        const lbvh *c = searched(p.holds(dim()), result);
+        return range<tree_nearby>(tree_nearby{lbvh_near_point(c, p.data(), reach)});
     }
-    range<tree_ray> ray(point origin, point direction, lbvh_real t_max) const &
+    range<tree_ray> ray(point origin, point direction, lbvh_real t_max,
+                        lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        return range<tree_ray>(
-            tree_ray{lbvh_ray_cast(&**this, origin.data(), direction.data(), t_max)});
+        const lbvh *c = searched(origin.holds(dim()) && direction.holds(dim()), result);
+        return range<tree_ray>(tree_ray{lbvh_ray_cast(c, origin.data(), direction.data(), t_max)});
     }
     /* for (auto [i, j] : tree.pairs()): each pair once. each_pair is faster for many. */
     range<tree_pairs> pairs() const &
@@ -1120,7 +1160,7 @@ public:
                          view<lbvh_real> distances2, lbvh_result *result NEARFIELD_I_THROWS) const
     {
         std::int32_t found = 0;
-        check(lbvh_nearest(&**this, p.data(), most(ids, distances2), reach, nullptr, nullptr,
+        check(lbvh_nearest(&**this, given(p), most(ids, distances2), reach, nullptr, nullptr,
                            ids.data(), distances2.data(), &found), result);
         return found;
     }
@@ -1134,7 +1174,7 @@ public:
         std::int32_t found = 0;
         callback<plain> call(distance2);
         lbvh_result const code = lbvh_nearest(
-            &**this, p.data(), most(ids, distances2), reach,
+            &**this, given(p), most(ids, distances2), reach,
             [](void *user, std::int32_t id, const lbvh_real *) -> lbvh_real {
                 return static_cast<callback<plain> *>(user)->template call<lbvh_real>(
                     lbvh_i_infinity(), id);
@@ -1159,6 +1199,23 @@ private:
         if (desc.kind == LBVH_POINTS) return d;
         if (desc.kind == LBVH_SPHERES) return d + 1;
         return desc.kind == LBVH_TRIANGLES ? 3 * d : 2 * d;
+    }
+    void tell(lbvh_result code, lbvh_result *result) const
+    {
+        check(code, result, (*this)->bad_id);
+    }
+    /* The point as C takes it: NULL, which it refuses, where there are too few numbers. */
+    const lbvh_real *given(const point &p) const noexcept
+    {
+        return p.holds(dim()) ? p.data() : nullptr;
+    }
+    /* What a walk searches: an empty tree where a point or a box does not fit. */
+    const lbvh *searched(bool fits, lbvh_result *result) const
+    {
+        static const lbvh nothing{};
+        bool const refused = !fits && size() > 0;
+        check(refused ? LBVH_BAD_ARGUMENT : LBVH_OK, result);
+        return fits ? &**this : &nothing;
     }
     static std::int32_t most(view<std::int32_t> ids, view<lbvh_real> distances2) noexcept
     {
@@ -1221,12 +1278,12 @@ public:
                    lbvh_result *result NEARFIELD_I_THROWS)
     {
         lbvh_id id = 0;
-        check(lbvh_world_insert(&**this, box.data(), &filter, state, user, &id), result);
+        check(lbvh_world_insert(&**this, given(box), &filter, state, user, &id), result);
         return id;
     }
     void move(lbvh_id id, point box, lbvh_result *result NEARFIELD_I_THROWS)
     {
-        check(lbvh_world_move(&**this, id, box.data(), nullptr), result);
+        check(lbvh_world_move(&**this, id, given(box), nullptr), result);
     }
     void remove(lbvh_id id, lbvh_result *result NEARFIELD_I_THROWS)
     {
@@ -1246,10 +1303,13 @@ public:
     view<const pair> begun() const & { return listed((*this)->begun, (*this)->begun_count); }
     view<const pair> ended() const & { return listed((*this)->ended, (*this)->ended_count); }
 
-    range<world_overlaps> overlaps(point box) const &
+    range<world_overlaps> overlaps(point box, lbvh_result *result NEARFIELD_I_THROWS) const &
     {
+        static const lbvh_world nothing{};
+        bool const fits = given(box) != nullptr;
+        check(fits ? LBVH_OK : LBVH_BAD_ARGUMENT, result);
         return range<world_overlaps>(
-            world_overlaps{lbvh_world_overlap_box(&**this, box.data())});
+            world_overlaps{lbvh_world_overlap_box(fits ? &**this : &nothing, box.data())});
     }
 
     /* Not of a temporary: it is gone before the first turn of a range-for. */
@@ -1259,6 +1319,11 @@ public:
     template <class... Any> void ended(Any &&...) const && = delete;
 
 private:
+    /* The box as C takes it: NULL, which it refuses, where there are too few numbers. */
+    const lbvh_real *given(const point &box) const noexcept
+    {
+        return box.holds((*this)->desc.dim == 2 ? 4 : 6) ? box.data() : nullptr;
+    }
     static view<const pair> listed(const std::int32_t *pairs, std::int32_t count)
     {
         static_assert(sizeof(pair) == 2 * sizeof(std::int32_t), "two numbers in a row");
@@ -1280,15 +1345,36 @@ inline void check(nlist_result code, nlist_result *result NEARFIELD_I_THROWS,
    >>list
    ---------------------------------------------------------------------------------------------- */
 
-/* An entry of row i. history<T>(): its bytes, desc.history of them; they may be written. */
+/* An entry of row i. history<T>(): its bytes, desc.history of them; they may be written. touch:
+   whether the two touch, in each step, before its history is used: with a skin the pair is listed
+   before and after (nlist_touch). It returns its argument. */
 struct contact {
     std::int32_t i, id;
     std::int64_t entry;
     void *bytes;
+    const nlist *c;
+    std::int32_t width; /* desc.history */
     template <class T> T &history() const
     {
         static_assert(std::is_trivially_copyable_v<T>, "C moves it as bytes");
+        if (static_cast<std::size_t>(width) < sizeof(T)) too_few();
         return *static_cast<T *>(bytes);
+    }
+    bool touch(bool touching) const
+    {
+        return nlist_touch_entry(c, entry, touching) != 0;
+    }
+
+private:
+    [[noreturn]] static void too_few()
+    {
+        const char *const text = "contact.history<T>(): desc.history has fewer bytes than T";
+#ifdef __cpp_exceptions
+        throw error(text, static_cast<int>(NLIST_BAD_HISTORY), -1);
+#else
+        static_cast<void>(text);
+        std::abort();
+#endif
     }
 };
 
@@ -1297,9 +1383,10 @@ struct list_row {
     using value_type = contact;
     static constexpr bool changes = false;
     std::int32_t i;
+    const nlist *list;
     nlist_each c;
     NEARFIELD_I_STEP bool step() { return nlist_next(&c) != 0; }
-    contact value() const { return {i, c.id, c.entry, c.history}; }
+    contact value() const { return {i, c.id, c.entry, c.history, list, c.bytes}; }
 };
 
 /* nlist.h has what the functions do, under the same names. */
@@ -1335,37 +1422,42 @@ public:
         tell(nlist_build_lbvh(&**this, &desc, &*from, pos.pointer(), pos.stride(), n), result);
     }
 #endif
-    /* Must it be built again? Where a particle has moved by more than half the skin. */
+    /* Must it be built (again)? Where a particle has moved by more than half the skin, and where
+       there is no list, or one of no particles. */
     bool moved(const records &pos, nlist_result *result NEARFIELD_I_THROWS) const
     {
         std::int32_t moved = 1;
-        bool const fits = count((*this)->desc, pos) == size();
-        tell(fits ? nlist_moved(&**this, pos.pointer(), pos.stride(), &moved)
-                  : NLIST_BAD_ARGUMENT, result);
+        bool const fits = size() == 0 || count((*this)->desc, pos) == size();
+        check(fits ? nlist_moved(&**this, pos.pointer(), pos.stride(), &moved)
+                   : NLIST_BAD_ARGUMENT, result);
         return moved != 0;
     }
     void remap(view<const std::int32_t> new_id, std::int32_t n,
                nlist_result *result NEARFIELD_I_THROWS)
     {
         bool const fits = new_id.size() == static_cast<std::size_t>(size());
-        tell(fits ? nlist_remap(&**this, new_id.data(), n) : NLIST_BAD_ARGUMENT, result);
+        if (!fits && (*this)->built) return check(NLIST_BAD_ARGUMENT, result);
+        tell(nlist_remap(&**this, new_id.data(), n), result);
     }
 
     std::int32_t size() const noexcept { return (*this)->n; }
     std::int64_t total() const noexcept { return (*this)->total; }
 
-    /* for (auto c : list.of(i)): c.id, c.entry, c.history<T>(). */
+    /* for (auto c : list.of(i)): c.id, c.entry, c.history<T>(). No entries for an i that the list
+       does not have. */
     range<list_row> of(std::int32_t i) const &
     {
-        return range<list_row>(list_row{i, nlist_of(&**this, i)});
+        return range<list_row>(list_row{i, &**this, nlist_of(&**this, i)});
     }
-    /* f(c) for all entries, row by row: c.i, c.id, ... */
-    template <class F> void each_contact(F &&f) const
+    /* f(c) for all entries, row by row: c.i, c.id, ...; true where f stopped it. */
+    template <class F> bool each_contact(F &&f) const
     {
         for (std::int32_t i = 0; i < size(); i++) {
             nlist_each e = nlist_of(&**this, i);
-            while (nlist_next(&e)) f(contact{i, e.id, e.entry, e.history});
+            while (nlist_next(&e))
+                if (stops(f, contact{i, e.id, e.entry, e.history, &**this, e.bytes})) return true;
         }
+        return false;
     }
     /* desc.events: contacts that began, persist, ended with the last build. */
     view<const nlist_event> begun() const & { return events(NLIST_BEGUN); }
@@ -1385,7 +1477,7 @@ public:
         nlist_result code = NLIST_BAD_ARGUMENT;
         if (fits) code = nlist_sum(&**this, &how, call_sum<plain>, &call, sums.data());
         call.rethrow();
-        tell(code, result);
+        check(code, result);
     }
 
     /* Not of a temporary: it is gone before the first turn of a range-for. */
@@ -1447,8 +1539,7 @@ public:
                nbody_result *result NEARFIELD_I_THROWS)
     {
         std::int32_t const n = count(pos, mass, desc.mass_stride);
-        check(nbody_build(&**this, &desc, pos.pointer(), pos.stride(), mass.data(), n), result,
-              (*this)->bad_id);
+        tell(nbody_build(&**this, &desc, pos.pointer(), pos.stride(), mass.data(), n), result);
     }
     /* acc: 2 numbers a body, or empty; potential: one, or empty. */
     void fields(const nbody_desc &desc, const records &pos, masses mass, view<nbody_real> acc,
@@ -1459,8 +1550,8 @@ public:
         std::size_t const least = static_cast<std::size_t>(n < 0 ? 0 : n);
         if (!acc.empty() && !desc.acc_stride && acc.size() < 2 * least) n = -1;
         if (!potential.empty() && potential.size() < least) n = -1;
-        check(nbody_fields(&**this, &desc, pos.pointer(), pos.stride(), mass.data(), n, acc.data(),
-                           potential.data()), result, (*this)->bad_id);
+        tell(nbody_fields(&**this, &desc, pos.pointer(), pos.stride(), mass.data(), n, acc.data(),
+                          potential.data()), result);
     }
     void accelerations(const nbody_desc &desc, const records &pos, masses mass,
                        view<nbody_real> acc, nbody_result *result NEARFIELD_I_THROWS)
@@ -1475,6 +1566,10 @@ private:
         std::int32_t const n = pos.count(2);
         if (n < 0 || mass.empty() || stride) return n;
         return mass.size() < static_cast<std::size_t>(n) ? -1 : n;
+    }
+    void tell(nbody_result code, nbody_result *result) const
+    {
+        check(code, result, (*this)->bad_id);
     }
 };
 #endif /* NBODY_H */

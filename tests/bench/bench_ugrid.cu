@@ -1189,7 +1189,7 @@ __global__ void one_size_kernel(__grid_constant__ const ugrid_device device, con
     if (count > 0) atomicAdd(pairs, count);
 }
 
-/* One way: building, and counting all pairs. sizes: with desc.half. */
+/* One way: building, and counting all pairs. sizes: with desc.half_extents. */
 void boxes_row(const points &p, ugrid_method method, ugrid_placement placement,
                const device_array<float> &half, bool sizes, int64_t expected)
 {
@@ -1197,7 +1197,7 @@ void boxes_row(const points &p, ugrid_method method, ugrid_placement placement,
     device_array<int64_t> pairs(1);
     ugrid_desc desc = desc_of(p, method);
     desc.placement = placement;
-    if (sizes) desc.half = half.data;
+    if (sizes) desc.half_extents = half.data;
     std::string const name = std::string(method == UGRID_LIST ? "LIST" : "COUNT") +
                              (placement != UGRID_TIGHT ? ", loose"
                                   : sizes              ? ", a box for each"
@@ -1245,7 +1245,7 @@ void bench_boxes()
         ugrid serial = {};
         ugrid_desc desc = desc_of(p, UGRID_LIST);
         desc.placement = UGRID_TIGHT;
-        desc.half = half.data();
+        desc.half_extents = half.data();
         int64_t pairs = 0;
         must(ugrid_build(&serial, &desc, pos.data(), 0, n));
         must(ugrid_count_overlaps(&serial, &pairs));

@@ -123,6 +123,28 @@ template <class Grid> void test_moves()
     for (const Grid &grid : many) EXPECT(grid.count_pairs(real(0.2)) == pairs);
 }
 
+/* Lists that were moved are empty, and can be filled again. */
+void test_rows()
+{
+    std::vector<float> const pos = random_points<float>(300);
+    nearfield::grid const grid(unit_box<nearfield::grid>(0.3f), pos);
+    nearfield::rows first, second;
+    grid.neighbors(0.3f, first);
+    std::size_t const ids = first.ids.size();
+    second = std::move(first);
+    EXPECT(ids > 0 && second.ids.size() == ids && second.size() == 100);
+    EXPECT(first.size() == 0 && first.ids.size() == 0 && first.ids.capacity() == 0);
+    grid.neighbors(0.3f, first);
+    EXPECT(first.ids.size() == ids && first.size() == 100);
+    nearfield::rows third(std::move(first));
+    EXPECT(first.ids.capacity() == 0 && third.ids.size() == ids);
+    grid.neighbors(0.3f, first);
+    EXPECT(std::equal(first.ids.begin(), first.ids.end(), second.ids.begin()));
+    nearfield::rows &same = third;
+    third = std::move(same);
+    EXPECT(third.ids.size() == ids);
+}
+
 /* ------------------------------------------------------------------------------------------------
    grid
    ---------------------------------------------------------------------------------------------- */
@@ -158,6 +180,7 @@ template <class Grid> void test_records()
     EXPECT(Grid(desc, {bodies, &body<real>::speed}).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, nearfield::view<const real>(pos)).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, {pos.data(), 3 * sizeof(real), 20}).count_pairs(radius) == pairs);
+    EXPECT(Grid(desc, {&bodies[0].at.x, sizeof bodies[0], 20}).count_pairs(radius) == pairs);
 #ifdef __cpp_lib_span
     EXPECT(Grid(desc, std::span<const real>(pos)).count_pairs(radius) == pairs);
     EXPECT(Grid(desc, std::span<vec3<real>>(structs)).count_pairs(radius) == pairs);
@@ -262,6 +285,15 @@ template <class Grid> void test_errors()
     grid.build(desc, pos, &result);
     EXPECT(result == decltype(result)(UGRID_OK));
     real const p[3] = {};
+    /* a point of two numbers in 3D; a pointer does not tell */
+    std::vector<real> const two = {0, 0};
+    std::array<real, 2> const pair = {0, 0};
+    real const plain[2] = {0, 0};
+    EXPECT(thrown_by([&] { grid.within(two, 1); }).code() == UGRID_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { grid.within(pair, 1); }).code() == UGRID_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { grid.within(plain, 1); }).code() == UGRID_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { grid.within(&pos[0], 1); }).code() == -1);
+    static_assert(!std::is_constructible_v<typename Grid::point, real>);
     EXPECT(thrown_by([&] { grid.within(p, -1); }).code() == UGRID_BAD_RADIUS);
     EXPECT(thrown_by([&] { grid.pairs(-1); }).code() == UGRID_BAD_RADIUS);
     EXPECT(thrown_by([&] { grid.around(10, 1); }).code() == UGRID_BAD_ARGUMENT);
@@ -285,6 +317,66 @@ template <class Grid> void test_errors()
     EXPECT(grid.count_pairs(1) > 5);
     EXPECT(!Grid().each_pair(1, [](std::int32_t, std::int32_t) {}, 0, &result));
     EXPECT(result == decltype(result)(UGRID_NOT_BUILT));
+}
+
+/* The first error of an object, and one after a bad particle: bad_id is -1, the reason was
+   another. */
+template <class Grid, class Tree, class List, class Bodies> void test_bad_ids()
+{
+    using real = typename Grid::real_type;
+    std::vector<real> pos = random_points<real>(60), none, ten(10);
+    std::vector<std::int32_t> const ids(7);
+    typename Grid::desc_type cells = unit_box<Grid>(real(0.3)), no_cells{};
+    typename Tree::desc_type points{}, no_points{};
+    points.kind = decltype(points.kind)(LBVH_POINTS);
+    no_points.dim = 5;
+    typename List::desc_type desc{}, no_desc{};
+    desc.radius = real(0.2);
+    typename Bodies::desc_type law{}, no_law{};
+    no_law.order = -1;
+    no_desc.dim = 5;
+    Grid grid;
+    Tree tree, tree_of_refit;
+    List list, list_of_remap, list_of_sum;
+    Bodies bodies, bodies_of_size;
+    auto none_bad = [&](auto call) {
+        nearfield::error const error = thrown_by(call);
+        return error.code() != -1 && error.bad_id() == -1;
+    };
+    no_cells.cell = -1;
+    EXPECT(none_bad([&] { grid.build(no_cells, pos); }));
+    EXPECT(none_bad([&] { tree.build(no_points, pos); }));
+    EXPECT(none_bad([&] { tree_of_refit.refit(pos); }));
+    EXPECT(none_bad([&] { list.build(no_desc, pos); }));
+    EXPECT(none_bad([&] { list_of_remap.remap(ids, 7); }));
+    EXPECT(none_bad([&] {
+        list_of_sum.sum({}, [](std::int32_t, std::int32_t, void *, real *, real *) {}, ten);
+    }));
+    EXPECT(none_bad([&] { bodies.build(no_law, pos, {}); }));
+    EXPECT(none_bad([&] { bodies_of_size.accelerations(law, pos, ten, pos); }));
+
+    pos[2] = static_cast<real>(NAN);
+    for (int turn = 0; turn < 2; turn++) { /* after the NaN: refused for its sake, and not */
+        EXPECT(thrown_by([&] { grid.build(cells, pos); }).bad_id() == 0);
+        EXPECT(none_bad([&] { grid.build(no_cells, pos); }));
+        EXPECT(thrown_by([&] { tree.build(points, pos); }).bad_id() == 0);
+        EXPECT(none_bad([&] { tree.build(no_points, pos); }));
+        EXPECT(thrown_by([&] { list.build(desc, pos); }).bad_id() == 0);
+        EXPECT(none_bad([&] { list.build(no_desc, pos); }));
+        EXPECT(thrown_by([&] { bodies.build(law, pos, {}); }).bad_id() == 1);
+        EXPECT(none_bad([&] { bodies.build(no_law, pos, {}); }));
+    }
+    pos[2] = 0;
+    desc.skin = real(0.1);
+    tree.build(points, pos);
+    list.build(desc, pos);
+    pos[2] = static_cast<real>(NAN);
+    EXPECT(thrown_by([&] { tree.refit(pos); }).bad_id() == 0);
+    EXPECT(thrown_by([&] { list.build(desc, pos); }).bad_id() == 0);
+    pos.resize(57);
+    EXPECT(none_bad([&] { tree.refit(pos); }));
+    EXPECT(none_bad([&] { list.moved(pos); }));
+    EXPECT(none_bad([&] { list.remap(ids, 7); }));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -388,6 +480,24 @@ template <class Tree> void test_tree()
     nearfield::error const inverted = thrown_by([&] { Tree({}, boxes); });
     EXPECT(inverted.code() == LBVH_INVERTED && inverted.bad_id() == 7);
 
+    /* boxes and points of too few numbers; an empty tree looks at none */
+    std::vector<real> const few = {0, 0, 0};
+    std::array<real, 2> const two = {0, 0};
+    typename Tree::result_type result;
+    EXPECT(thrown_by([&] { tree.overlaps(few); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { tree.overlaps_sphere(two, 1); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { tree.nearby(two, 1); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { tree.ray(few, two, 1); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { tree.nearest(two, 1, ids, distances2); }).code() == LBVH_BAD_ARGUMENT);
+    std::size_t refused = 0;
+    for (auto hit : tree.overlaps(nullptr, &result)) refused += hit.id >= 0;
+    for (auto hit : tree.nearby(nullptr, 10, &result)) refused += hit.id >= 0;
+    for (auto hit : tree.ray(nullptr, two, 10, &result)) refused += hit.id >= 0;
+    for (auto hit : tree.overlaps_sphere(two, 10, &result)) refused += hit.id >= 0;
+    EXPECT(refused == 0 && result == decltype(result)(LBVH_BAD_ARGUMENT));
+    for (auto hit : empty.overlaps(few)) refused += hit.id >= 0;
+    EXPECT(refused == 0);
+
     std::vector<vec3<real>> const corners = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     std::vector<std::int32_t> const indices = {0, 1, 2, 0, 1, 3};
     Tree mesh;
@@ -434,6 +544,8 @@ template <class List, class Grid, class Tree> void test_list()
         for (auto c : moved.of(i)) put(by_rows, i, c.id);
     EXPECT(!right.empty() && in_order(found) == right && in_order(of_trees) == right);
     EXPECT(in_order(by_rows) == right && brute.total() == moved.total());
+    for (std::int32_t i : {-1, moved.size(), moved.size() + 9})
+        for (auto c : moved.of(i)) EXPECT(c.id == i);
     EXPECT(moved.begun().empty() && moved.persisted().size() == right.size());
     EXPECT(of_tree.begun().size() == right.size() && of_tree.ended().empty());
 
@@ -458,8 +570,32 @@ template <class List, class Grid, class Tree> void test_list()
     }
     EXPECT(caught);
 
-    /* a list with a skin, and a renumbered one */
+    /* f may stop; history of another width */
+    int turns = 0;
+    EXPECT(moved.each_contact([&](auto) { return ++turns == 4; }) && turns == 4);
+    EXPECT(!moved.each_contact([&](auto) { turns++; }));
+    struct two_ints { int a, b; };
+    EXPECT(thrown_by([&] {
+        moved.each_contact([](auto c) { c.template history<two_ints>().b = 1; });
+    }).code() == NLIST_BAD_HISTORY);
+
+    /* a list with a skin: before the first build, and as C tells; whether the two touch */
     desc.skin = real(0.02);
+    List skin;
+    EXPECT(skin.moved(pos) && skin.moved(std::vector<real>()));
+    skin.build(desc, grid, pos);
+    EXPECT(!skin.moved(pos) && skin.total() > static_cast<std::int64_t>(right.size()));
+    for (int step = 0; step < 2; step++)
+        for (std::int32_t i = 0; i < skin.size(); i++)
+            for (auto c : skin.of(i)) {
+                std::array<std::int32_t, 2> const p = {std::min(i, c.id), std::max(i, c.id)};
+                bool const touches = std::binary_search(right.begin(), right.end(), p);
+                EXPECT(c.touch(touches && step == 0) == (touches && step == 0));
+                EXPECT(c.template history<int>() == 0);
+                if (step == 0 && touches) c.template history<int>() = 5;
+            }
+
+    /* and a renumbered one */
     moved.build(desc, grid, pos);
     EXPECT(!moved.moved(pos));
     pos[5] += real(0.015);
@@ -546,6 +682,10 @@ template <class World> void test_world()
     for (auto p : moved.pairs()) EXPECT(p.template data<int>() == 4);
     int hits = 0;
     for (auto hit : moved.overlaps(left)) hits += hit.user != 33;
+    std::array<real, 3> const short_box = {0, 0, 1};
+    EXPECT(thrown_by([&] { moved.overlaps(short_box); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { moved.move(a, short_box); }).code() == LBVH_BAD_ARGUMENT);
+    EXPECT(thrown_by([&] { moved.insert(short_box, 4); }).code() == LBVH_BAD_ARGUMENT);
     EXPECT(pairs == 1 && hits == 2);
     moved.move(b, far);
     moved.update();
@@ -594,6 +734,9 @@ int main()
 
     run("float: moves", test_moves<f32::grid>);
     run("double: moves", test_moves<f64::grid>);
+    run("rows", test_rows);
+    run("float: bad ids", test_bad_ids<f32::grid, f32::tree, f32::list, f32::bodies>);
+    run("double: bad ids", test_bad_ids<f64::grid, f64::tree, f64::list, f64::bodies>);
     run("float: positions in", test_records<f32::grid>);
     run("double: positions in", test_records<f64::grid>);
     run("float: grid", test_grid<f32::grid>);

@@ -51,7 +51,7 @@ static void test_product()
     }
 }
 
-/* ---- a box for each particle (desc.half) ---- */
+/* ---- a box for each particle (desc.half_extents) ---- */
 
 static int64_t overlaps_there(ugrid_cuda *gpu)
 {
@@ -67,22 +67,22 @@ static void check_boxes(ugrid_desc d, const std::vector<real> &pos, std::vector<
     int32_t const n = (int32_t)pos.size() / d.dim;
     int64_t want = -1, pairs = -1;
     Grids g;
-    d.half = half.data();
+    d.half_extents = half.data();
     CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
     CHECK_RESULT(ugrid_count_overlaps(&g.serial, &want), UGRID_OK);
     CHECK(want > 0);
     CHECK_RESULT(ugrid_cuda_upload(&g.gpu, &g.serial, stream), UGRID_OK);
     g.gpu.device.grid.pos = d_pos.p;
-    CHECK(!g.gpu.device.grid.desc.half);
-    g.gpu.device.grid.desc.half = d_half.p;
+    CHECK(!g.gpu.device.grid.desc.half_extents);
+    g.gpu.device.grid.desc.half_extents = d_half.p;
     CHECK(overlaps_there(&g.gpu) == want);
-    d.half = d_half.p;
+    d.half_extents = d_half.p;
     CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
     CHECK(overlaps_there(&g.gpu) == want);
     CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
     g.copy.pos = pos.data();
     g.copy.stride = (size_t)d.dim * sizeof(real);
-    g.copy.desc.half = half.data();
+    g.copy.desc.half_extents = half.data();
     CHECK(g.copy.entries == g.serial.entries);
     CHECK_RESULT(ugrid_validate(&g.copy), UGRID_OK);
     CHECK_RESULT(ugrid_count_overlaps(&g.copy, &pairs), UGRID_OK);
@@ -126,9 +126,11 @@ static void test_bad_boxes_of_particles()
     d.max[0] = d.max[1] = 1;
     d.cell = d.size = (real)0.25;
     d.placement = UGRID_TIGHT;
-    d.half = d_half.p;
+    d.half_extents = d_half.p;
     CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 3, stream), UGRID_OK);
     CHECK(overlaps_there(&gpu) == 3);
+    d.placement = UGRID_LOOSE; /* where they would not be read */
+    CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 3, stream), UGRID_BAD_SIZE);
     ugrid_cuda_free(&gpu);
 }
 

@@ -148,6 +148,8 @@ static void test_no_vertices(void **state)
         CHECK(tree.bad_id == 0);
     }
     free(nothing);
+    CHECK_RESULT(lbvh_refit(&tree, one, 1), LBVH_BAD_ARGUMENT); /* another reason: the stride */
+    CHECK(tree.bad_id == -1);
     d.skip_invalid = 0;
     d.vertices = 1;
     CHECK_RESULT(lbvh_build(&tree, &d, one, 0, 1), LBVH_OK);

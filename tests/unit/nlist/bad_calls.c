@@ -263,6 +263,12 @@ static void test_bad_particles(void **state)
         radii[i] = -1; /* before the other bad one */
         CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 4), NLIST_BAD_RADIUS);
         CHECK(list.bad_id == i);
+        d.dim = 4; /* another reason */
+        CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 4), NLIST_BAD_DIM);
+        CHECK(list.bad_id == -1);
+        list.bad_id = i;
+        CHECK_RESULT(nlist_remap(&list, NULL, 4), NLIST_BAD_ARGUMENT);
+        CHECK(list.bad_id == -1);
         check_still_there(&list, &before);
         oracle_drop_snapshot(&before);
         nlist_free(&list);

@@ -359,7 +359,7 @@ static void test_cell_sums(void **state)
     describe = NULL;
 }
 
-/* ---- a box for each particle (desc.half) ---- */
+/* ---- a box for each particle (desc.half_extents) ---- */
 
 enum { BOXED = 60 };
 
@@ -402,8 +402,8 @@ static void make_boxed(boxed *b, int dim, int bounds, int kind)
             b->pos[dim * i + a] = b->exact ? ((real)wl_below(&dice, 33) - (kind & 64 ? 2 : 0)) / 32
                                            : between(0, 1);
         }
-    d->half = b->half;
-    d->half_stride = kind & 4 ? 4 * sizeof(real) : 0;
+    d->half_extents = b->half;
+    d->half_extent_stride = kind & 4 ? 4 * sizeof(real) : 0;
     if (!(kind & 4)) /* tightly packed */
         for (i = 0; i < BOXED; i++)
             for (a = 0; a < dim; a++) b->half[dim * i + a] = b->half[4 * i + a];
@@ -425,7 +425,7 @@ static int boxed_left_out(const boxed *b, int32_t i)
 static int boxed_overlap(const boxed *b, const ugrid *g, int32_t i, int32_t j)
 {
     int const dim = b->desc.dim;
-    size_t const step = b->desc.half_stride ? 4 : (size_t)dim;
+    size_t const step = b->desc.half_extent_stride ? 4 : (size_t)dim;
     int a;
     if (boxed_left_out(b, i) || boxed_left_out(b, j)) return 0;
     if (!b->exact) return ugrid_overlap(g, i, j);
@@ -485,7 +485,7 @@ static void test_boxes_of_particles(void **state)
                 CHECK(pairs == found);
                 CHECK_RESULT(ugrid_save(&g, NULL, 0, &pairs), UGRID_BAD_OPTION);
                 entries += g.entries;
-                b.desc.half = NULL; /* all as wide as the widest */
+                b.desc.half_extents = NULL; /* all as wide as the widest */
                 CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_OK);
                 wide += g.entries;
             }
@@ -515,10 +515,14 @@ static void test_bad_boxes_of_particles(void **state)
     b.half[3 * 18 + 1] = (real)NAN;
     CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_SIZE);
     b.half[3 * 18 + 1] = 0;
-    b.desc.half_stride = 5;
+    b.desc.half_extent_stride = 5;
     CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_ARGUMENT);
-    b.desc.half_stride = 0;
-    b.desc.placement = UGRID_LOOSE;
+    b.desc.half_extent_stride = 0;
+    b.desc.placement = UGRID_LOOSE; /* where they would not be read */
+    CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_BAD_SIZE);
+    CHECK(g.bad_id == -1 && strstr(ugrid_result_text(UGRID_BAD_SIZE), "needs desc.placement"));
+    CHECK_RESULT(ugrid_reserve(&g, &b.desc, BOXED), UGRID_BAD_SIZE);
+    b.desc.half_extents = NULL;
     CHECK_RESULT(ugrid_build(&g, &b.desc, b.pos, 0, BOXED), UGRID_OK);
     CHECK_RESULT(ugrid_count_overlaps(&g, &pairs), UGRID_BAD_OPTION);
     CHECK(ugrid_near_overlaps(&g, 3).x.width == 0);
