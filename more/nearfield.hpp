@@ -112,6 +112,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -143,6 +144,13 @@
 #define NEARFIELD_I_STEP __attribute__((always_inline)) inline
 #else
 #define NEARFIELD_I_STEP inline
+#endif
+
+/* Not inlined: where it would take the registers of such a loop. */
+#if defined(__GNUC__) || defined(__clang__)
+#define NEARFIELD_I_RARE __attribute__((noinline, cold))
+#else
+#define NEARFIELD_I_RARE
 #endif
 
 namespace nearfield {
@@ -700,6 +708,7 @@ namespace f64 {
 #undef NEARFIELD_I_CLASSES
 #undef NEARFIELD_I_THROWS
 #undef NEARFIELD_I_STEP
+#undef NEARFIELD_I_RARE
 #undef NEARFIELD_I_OR
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -1088,26 +1097,28 @@ public:
        *result not OK, where p or box have too few numbers, there are none. */
     range<tree_overlaps> overlaps(point box, lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        const lbvh *c = searched(box.holds(2 * dim()), result);
-        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_box(c, box.data())});
+        const lbvh_real *const given = checked(box, 2 * dim(), result);
+        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_box(&**this, given)});
     }
     range<tree_overlaps> overlaps_sphere(point p, lbvh_real radius,
                                          lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        const lbvh *c = searched(p.holds(dim()), result);
-        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_sphere(c, p.data(), radius)});
+        const lbvh_real *const given = checked(p, dim(), result);
+        return range<tree_overlaps>(tree_overlaps{lbvh_overlap_sphere(&**this, given, radius)});
     }
     range<tree_nearby> nearby(point p, lbvh_real reach,
                               lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        const lbvh *c = searched(p.holds(dim()), result);
-        return range<tree_nearby>(tree_nearby{lbvh_near_point(c, p.data(), reach)});
+        const lbvh_real *const given = checked(p, dim(), result);
+        return range<tree_nearby>(tree_nearby{lbvh_near_point(&**this, given, reach)});
     }
     range<tree_ray> ray(point origin, point direction, lbvh_real t_max,
                         lbvh_result *result NEARFIELD_I_THROWS) const &
     {
-        const lbvh *c = searched(origin.holds(dim()) && direction.holds(dim()), result);
-        return range<tree_ray>(tree_ray{lbvh_ray_cast(c, origin.data(), direction.data(), t_max)});
+        bool const fits = origin.holds(dim()) && direction.holds(dim());
+        const lbvh_real *const from = checked(fits ? origin : nullptr, dim(), result);
+        const lbvh_real *const along = fits ? direction.data() : from;
+        return range<tree_ray>(tree_ray{lbvh_ray_cast(&**this, from, along, t_max)});
     }
     /* for (auto [i, j] : tree.pairs()): each pair once. each_pair is faster for many. */
     range<tree_pairs> pairs() const &
@@ -1209,13 +1220,19 @@ private:
     {
         return p.holds(dim()) ? p.data() : nullptr;
     }
-    /* What a walk searches: an empty tree where a point or a box does not fit. */
-    const lbvh *searched(bool fits, lbvh_result *result) const
+    /* What a walk searches: NaN, which meets nothing, where there are too few numbers. */
+    const lbvh_real *checked(const point &p, int numbers, lbvh_result *result) const
     {
-        static const lbvh nothing{};
-        bool const refused = !fits && size() > 0;
-        check(refused ? LBVH_BAD_ARGUMENT : LBVH_OK, result);
-        return fits ? &**this : &nothing;
+        if (!p.holds(numbers)) return refused(result);
+        if (result) *result = LBVH_OK;
+        return p.data();
+    }
+    NEARFIELD_I_RARE const lbvh_real *refused(lbvh_result *result) const
+    {
+        constexpr lbvh_real nan = std::numeric_limits<lbvh_real>::quiet_NaN();
+        static constexpr lbvh_real nothing[6] = {nan, nan, nan, nan, nan, nan};
+        check(size() == 0 ? LBVH_OK : LBVH_BAD_ARGUMENT, result);
+        return nothing;
     }
     static std::int32_t most(view<std::int32_t> ids, view<lbvh_real> distances2) noexcept
     {

@@ -314,7 +314,7 @@ folder_for() {
     ln -s "$root" "$work/here/nearfield"
     block commands "$1" | grep -E '^(cp|mkdir) ' >"$work/get.sh"
     (cd "$work/here" && sh -e "$work/get.sh") || echo "the copying commands for $1 fail"
-    [ "$1" = CMakeLists.txt ] || rm "$work/here/nearfield"
+    case $1 in CMakeLists.txt | *.cpp) ;; *) rm "$work/here/nearfield" ;; esac    # used where it is
     block program "$1" >"$work/here/$1"
     block prints "$1" >"$work/expected"
 }
