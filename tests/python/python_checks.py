@@ -1611,7 +1611,7 @@ def check_keywords():
         classes = re.findall(r"class (\w+)Fields\(.*?\):\n((?:    .*\n)+)", file.read())
     assert len(classes) == 5
     never = {"dim", "allocator", "cuda_allocator", "parallel", "function", "allow", "vertices",
-             "user", "pair_bytes", "exclude_start", "history", "half_stride"}
+             "user", "pair_bytes", "exclude_start", "history", "half_extent_stride"}
     for name, body in classes:
         kind = getattr(nf, name)
         told = set(re.findall(r"^    (\w+):", body, re.M))
