@@ -10,12 +10,13 @@
 #       nearfield-X.Y.Z.tar.gz  the sources         nearfield-X.Y.Z-single.tar.gz  make single
 #       python/                 sdist and a wheel   notes.md    the entry of CHANGELOG.md
 #       vcpkg/nearfield         the port that takes the tag     SHA256SUMS         of all
+#       nearfield-X.Y.Z.spdx    what it is made of (SBOM): files, sums, licenses
 #
 # To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line
 # that begins with X.Y.Z.
 #
-# Environment: PYTHON (default python3; none: no sdist and no wheel), REPOSITORY (OWNER/nearfield
-# on GitHub, for the port).
+# Environment: PYTHON (default python3; none: no sdist and no wheel), REUSE (default reuse, from PyPI;
+# none: no SBOM), REPOSITORY (OWNER/nearfield on GitHub, for the port).
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
 headers="ugrid.h lbvh.h nlist.h nbody.h"
@@ -124,10 +125,17 @@ write_files() {
     [ -s "$out/notes.md" ] || say "CHANGELOG.md has no entry [$version]"
     write_port "$tree" "$out/vcpkg/nearfield" "$out/$name.tar.gz"
     write_python "$tree" "$out/python" || say "sdist or wheel: $out/python/log"
+    write_sbom "$tree" "$out/$name.spdx" || say "no SBOM: pip install reuse, or REUSE=''"
     rm -rf "$out/tree" "$out/python/log"
     ( cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort |
         xargs -d '\n' sha256sum >SHA256SUMS ) || say "sha256sum"
     cat "$out/SHA256SUMS"
+}
+
+write_sbom() {
+    local reuse=${REUSE-reuse}
+    [ -z "$reuse" ] || "$reuse" --root "$1" spdx --add-license-concluded --creator-organization \
+        'nearfield authors' -o "$2"
 }
 
 # The port of packaging/vcpkg, with the archive of the tag in place of the checkout.

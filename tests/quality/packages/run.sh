@@ -259,13 +259,17 @@ vcpkg_stand_ins() {
 # To the last step: a tag is pushed to a repository, what goes with it is made from a clone of that,
 # and the port of the release packages the archive. (The wheel: tests/python/wheel.sh.)
 release_files() {
+    local reuse
     have git && have cmake || skip "no git or no cmake"
+    reuse=$(command -v reuse)
     cp -r "$tree" repository && cd repository && commit_all || return
     packaging/release.sh "$(version)" && git init -q --bare ../origin.git &&
         git push -q --follow-tags ../origin.git HEAD:main &&
         git clone -q -b main ../origin.git ../again && cd ../again &&
-        PYTHON='' packaging/release.sh --files "$(version)" ../files || return
+        PYTHON='' REUSE=$reuse packaging/release.sh --files "$(version)" ../files || return
     refused --files 7.8.9 || return
+    cd ../files && { [ -z "$reuse" ] || grep -q '^FileName: ./ugrid.h' ./*.spdx; } ||
+        wrong "no SBOM" || return
     cd ../files && sha256sum -c --quiet SHA256SUMS && grep -q '^- ' notes.md &&
         ! grep '^## ' notes.md || wrong "sums or notes" || return
     tar xzf "nearfield-$(version)-single.tar.gz" &&
