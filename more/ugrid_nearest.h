@@ -759,11 +759,11 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_test_ball_avx512(ugrid_i_ball *
 {
     const ugrid *grid = ball->search->grid;
     int32_t const self = ball->search->self;
-    __m512 const at = _mm512_broadcast_f32x4(
+    __m512 const at = _mm512_maskz_broadcast_f32x4(0xFFFF,
         _mm_setr_ps(ball->search->at[0], ball->search->at[1], ball->search->at[2], 0));
-    __m512 const half = _mm512_broadcast_f32x4(_mm_setr_ps(
+    __m512 const half = _mm512_maskz_broadcast_f32x4(0xFFFF, _mm_setr_ps(
                      grid->axis[0].half, grid->axis[1].half, grid->axis[2].half, FLT_MAX)),
-                 length = _mm512_broadcast_f32x4(_mm_setr_ps(
+                 length = _mm512_maskz_broadcast_f32x4(0xFFFF, _mm_setr_ps(
                      grid->axis[0].length, grid->axis[1].length, grid->axis[2].length, 0));
     __m512 const minus_half = _mm512_sub_ps(_mm512_setzero_ps(), half);
     int32_t p, hits = ball->hits;
@@ -781,14 +781,17 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_test_ball_avx512(ugrid_i_ball *
             d = _mm512_mask_add_ps(d, _mm512_cmp_ps_mask(d, minus_half, _CMP_LT_OQ), d, length);
         }
         d = ugrid_i_kept_avx512(_mm512_mul_ps(d, d));
-        d2 = ugrid_i_kept_avx512(_mm512_add_ps(d, _mm512_permute_ps(d, 0x55)));
-        d2 = ugrid_i_kept_avx512(_mm512_add_ps(d2, _mm512_permute_ps(d, 0xAA)));
+        d2 = ugrid_i_kept_avx512(_mm512_add_ps(d, _mm512_maskz_permute_ps(0xFFFF, d, 0x55)));
+        d2 = ugrid_i_kept_avx512(_mm512_add_ps(d2, _mm512_maskz_permute_ps(0xFFFF, d, 0xAA)));
         mask = _mm512_mask_cmp_ps_mask((__mmask16)(some & others & 0x1111u), d2,
                                        _mm512_set1_ps(ball->reach2), _CMP_LE_OQ);
-        names = _mm512_castps_si512(_mm512_permute_ps(record, 0xFF));
-        _mm_storeu_ps(ball->d2 + hits, _mm512_castps512_ps128(_mm512_maskz_compress_ps(mask, d2)));
+        names = _mm512_castps_si512(_mm512_maskz_permute_ps(0xFFFF, record, 0xFF));
+        /* (maskz: gcc 12 warns, in C++, of what forms without it leave undefined) */
+        _mm_storeu_ps(ball->d2 + hits, _mm512_maskz_extractf32x4_ps(
+                                           0xFF, _mm512_maskz_compress_ps(mask, d2), 0));
         _mm_storeu_si128((__m128i *)(void *)(ball->id + hits),
-                         _mm512_castsi512_si128(_mm512_maskz_compress_epi32(mask, names)));
+                         _mm512_maskz_extracti32x4_epi32(
+                             0xFF, _mm512_maskz_compress_epi32(mask, names), 0));
         hits += __builtin_popcount(mask);
         if (hits <= UGRID_I_NEAR_HITS - 4) continue;
         ball->hits = hits;

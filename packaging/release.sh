@@ -15,7 +15,7 @@
 # To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line
 # that begins with X.Y.Z.
 #
-# Environment: PYTHON (default python3; none: no sdist and no wheel), REUSE (default reuse, from PyPI;
+# Environment: PYTHON (default python3; none: no sdist, no wheel), REUSE (default reuse, of PyPI;
 # none: no SBOM), REPOSITORY (OWNER/nearfield on GitHub, for the port).
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
