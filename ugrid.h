@@ -2319,9 +2319,10 @@ UGRID_FN int ugrid_overlap(const ugrid *grid, int32_t i, int32_t j)
     ugrid_point(grid, i, p);
     ugrid_point(grid, j, q);
     for (a = 0; a < 3; a++) d[a] = ugrid_i_nearest(q[a] - p[a], &grid->axis[a]);
-    for (a = 0; a < grid->desc.dim; a++) {
-        ugrid_real const reach =
-            ugrid_i_kept(ugrid_i_half_of(grid, i, a) + ugrid_i_half_of(grid, j, a));
+    for (a = 0; a < 3; a++) {
+        ugrid_real reach;
+        if (a == grid->desc.dim) break;
+        reach = ugrid_i_kept(ugrid_i_half_of(grid, i, a) + ugrid_i_half_of(grid, j, a));
         if (!(d[a] <= reach && -d[a] <= reach)) return 0;
     }
     return 1;
