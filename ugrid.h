@@ -1034,7 +1034,8 @@ UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
    z p3) mod buckets. Here a row of cells is hashed so, with these primes, and its cells follow each
    other in x: a strip of cells is a range of buckets, which goes on with bucket 0 after the last.
    The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
-   them. */
+   them. x itself is not mixed: particles of one row whose cells are a multiple of `buckets` apart
+   share a bucket, and n of them cost n^2. */
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
     uint32_t h = ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
