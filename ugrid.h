@@ -1031,15 +1031,15 @@ UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 }
 
 /* The hash bucket of a cell of an unbounded grid. Teschner hashes each cell to (x p1 xor y p2 xor
-   z p3) mod buckets. Here a piece of a row of cells is hashed, with these primes and sums. Its cells
-   follow each other in x: they are a range of buckets, which goes on with bucket 0 after the last.
-   The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
+   z p3) mod buckets. Here a piece of a row of cells is hashed, with these primes and sums. Its
+   cells follow each other in x: they are a range of buckets, which goes on with bucket 0 after the
+   last. The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
    them. */
-enum { UGRID_I_PIECE = 256 };   /* cells; a power of two */
+enum { UGRID_I_ROW_PIECE = 256 };   /* cells; a power of two */
 
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
-    uint32_t h = (uint32_t)x / UGRID_I_PIECE * 73856093u + (uint32_t)y * 19349663u +
+    uint32_t h = (uint32_t)x / UGRID_I_ROW_PIECE * 73856093u + (uint32_t)y * 19349663u +
                  (uint32_t)z * 83492791u;
     h = (h ^ h >> 15) * 739982445u;
     return (int32_t)(((uint32_t)x + (h ^ h >> 12)) & (uint32_t)(buckets - 1));
@@ -1049,7 +1049,7 @@ UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
    piece, or of the table. bucket: that of x. */
 UGRID_FN int32_t ugrid_i_end_of_piece(int32_t x, int32_t end, int32_t bucket, int32_t buckets)
 {
-    int32_t const piece = (x | (UGRID_I_PIECE - 1)) + 1, table = x + (buckets - bucket),
+    int32_t const piece = (x | (UGRID_I_ROW_PIECE - 1)) + 1, table = x + (buckets - bucket),
                   most = piece < table ? piece : table;
     return end < most ? end : most;
 }
@@ -1941,7 +1941,7 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
         if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width &&
-            (walk->begin + 1) % UGRID_I_PIECE != 0) {
+            (walk->begin + 1) % UGRID_I_ROW_PIECE != 0) {
             ugrid_i_next_bucket(walk);
         } else {
             ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
@@ -5847,7 +5847,7 @@ static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *s
         int const joins = !some->done[k] && some->y[k] == some->y[from] &&
                           some->z[k] == some->z[from] && beyond >= 0 &&
                           beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1) &&
-                          (uint32_t)(some->x[k] ^ some->x[from]) < UGRID_I_PIECE;
+                          (uint32_t)(some->x[k] ^ some->x[from]) < UGRID_I_ROW_PIECE;
         if (!joins && in_order) return;
         if (!joins) continue;
         some->done[k] = 1;

@@ -120,7 +120,7 @@ static void test_hashed(void **state)
 static void check_box_of_pieces(const ugrid *g, const real *p)
 {
     int const dim = g->desc.dim;
-    real box[6] = {-UGRID_I_PIECE - 2, -1, -1, 1, 1, 1};  /* least, largest */
+    real box[6] = {-UGRID_I_ROW_PIECE - 2, -1, -1, 1, 1, 1};  /* least, largest */
     uint8_t *met = NEW(uint8_t, g->n);
     int32_t *ids = NEW(int32_t, g->n), found, i;
     int a;
@@ -145,7 +145,7 @@ static void points_at_piece_ends(real *p, int dim, int32_t n)
     int a;
     for (i = 0; i < n; i++)
         for (a = 0; a < dim; a++) {
-            int32_t const cell = roll(5) - 3 + (a == 0 ? (roll(5) - 2) * UGRID_I_PIECE : 0);
+            int32_t const cell = roll(5) - 3 + (a == 0 ? (roll(5) - 2) * UGRID_I_ROW_PIECE : 0);
             p[dim * i + a] = (real)cell + (real)roll(8) / 8; /* exact */
         }
 }
