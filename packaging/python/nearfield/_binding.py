@@ -170,6 +170,8 @@ def _open(path: str, dtype: Any, device: bool) -> Any:
         function.restype = types[result]
         function.argtypes = [types[argument] for argument in arguments]
         setattr(lib, name, function)
+    for name in ("nearfield_untaken", "nearfield_jax_pairs"):    # called by others, by address
+        setattr(lib, name, dll[real_name(name, double)])
     lib.memory_hooks = tuple(ctypes.cast(hook, ctypes.c_void_p).value
                              for hook in (lib.nearfield_alloc, lib.nearfield_free))
     _check_layout(dll, real_name("nearfield_sizes", double), lib, types)
