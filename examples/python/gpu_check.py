@@ -462,8 +462,8 @@ class Checks:
         offsets, ids = grid.neighbors(0.13)
         want = ids.numpy(), ids.shape
         assert ids.__dlpack_device__() == (2, 0)
-        refused(BufferError, "gets a copy", ids.__dlpack__, dl_device=(1, 0), copy=False)
-        refused(BufferError, "not (2, 7)", ids.__dlpack__, dl_device=(2, 7))
+        refused(BufferError, "gets a copy", lambda: ids.__dlpack__(dl_device=(1, 0), copy=False))
+        refused(BufferError, "not (2, 7)", lambda: ids.__dlpack__(dl_device=(2, 7)))
         if hasattr(np, "from_dlpack") and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
             host = np.from_dlpack(ids, device="cpu")
             assert (host == want[0]).all() and host.dtype == np.int32

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import ctypes
 import gc
+import importlib.util
 import os
 import pickle
 import resource
@@ -1998,6 +1999,30 @@ def check_dlpack_in():
         assert (nf.nearest(given, 3).ids == nf.nearest(x, 3).ids).all()
         ids, _ = nf.Tree(given, "points").nearest(given, 2)
         assert (ids == nf.Tree(x, "points").nearest(x, 2)[0]).all()
+
+
+def check_cuda_wheel():
+    """The GPU's half is found in the package of the wheel nearfield-cuda, and not loaded before."""
+    given = os.environ.pop("NEARFIELD_LIBRARY", None)
+    real = np.dtype(np.float32), np.dtype(np.float64)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.path.insert(0, folder)
+        try:
+            if not importlib.util.find_spec("nearfield_cuda"):
+                refused(nf.Error, "nearfield-cuda", _binding.find, real[0], True)
+            there = os.path.join(folder, "nearfield_cuda")
+            os.mkdir(there)
+            for name in ("__init__.py", "libnearfield_cuda.so", "libnearfield64_cuda.so"):
+                open(os.path.join(there, name), "w").close()
+            importlib.invalidate_caches()
+            for dtype, name in zip(real, ("libnearfield_cuda.so", "libnearfield64_cuda.so")):
+                assert _binding.find(dtype, True) == os.path.join(there, name)
+            refused(nf.Error, "no library", _binding.library, real[0], True)
+            assert not any(folder in place for place in _binding._places(False))
+        finally:
+            sys.path.remove(folder)
+            if given:
+                os.environ["NEARFIELD_LIBRARY"] = given
 
 
 def xla_call(*arguments, results, **attributes):

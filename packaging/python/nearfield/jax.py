@@ -99,7 +99,7 @@ def neighbor_list(positions: Any, cell: Any = None, pbc: Any = None, cutoff: flo
         if any(isinstance(a, jax.core.Tracer) for a in (x, vectors, flags)):
             raise ValueError("capacity: under jit, vmap and grad it must be given")
         capacity = 5 * int(find(1)[3]) // 4 + 1
-    return _measured(x, vectors, *find(capacity), float(cutoff))
+    return _measured(x, vectors, find(capacity), float(cutoff))
 
 
 def _real(values: Any) -> jax.Array:
@@ -152,8 +152,8 @@ def _find(x: jax.Array, vectors: jax.Array, flags: jax.Array, cutoff: float, hal
                 half=np.int32(half), self=np.int32(own), sorted=np.int32(sorted))
 
 
-def _measured(x: jax.Array, vectors: jax.Array, i: jax.Array, j: jax.Array, S: jax.Array,
-              count: jax.Array, cutoff: float) -> Pairs:
+def _measured(x: jax.Array, vectors: jax.Array, found: Any, cutoff: float) -> Pairs:
+    i, j, S, count = found
     there = jnp.arange(len(i)) < count
     whole = count <= len(i)
     if x.shape[0] == 0:
