@@ -475,6 +475,19 @@ class Checks:
         gc.collect()
         nf.Grid(xp.to(points(900, 3, self.dtype, 0.13)), cell=0.13, stream=self.stream)
         assert (xp.back(lent) == want[0]).all() and lent.shape == want[1]
+        if xp.name == "emulator":       # the borrower's stream waits for the one that writes
+            other = xp.stream if self.stream is None else 0
+            late = nf.DeviceArray(_arrays.DeviceBlock(xp.lib, self.stream, 1200), 0, 300, np.int32)
+            with xp.on(self.stream):
+                xp.write(late, xp.to(np.arange(300, dtype=np.int32)))
+            written, copy = xp.kept, xp.to(np.zeros(300, np.int32))
+            lent = xp.borrow(late, other, {})
+            with xp.on(other):
+                xp.write(copy, Fake(xp, late))
+            host = np.empty(300, np.int32)
+            _arrays.fetch(xp.lib, ctypes.c_void_p(host.ctypes.data), copy.array.address,
+                          host.nbytes, other)
+            assert (host == np.arange(300)).all() and len(written) == 300
 
 
 def refused(kind, text, function, *arguments):
