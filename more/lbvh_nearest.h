@@ -54,8 +54,9 @@ extern "C" {
    LISTED: k at most for a list of keys. */
 enum { LBVH_I_RUN = 16, LBVH_I_RUN_OF_ONE = 8, LBVH_I_LISTED = 64 };
 
-/* A subtree: the squared distance to its box, its node, its first and its last place. */
-typedef struct lbvh_i_run { lbvh_real away2; int32_t at, first, last; } lbvh_i_run;
+/* A subtree: the squared distance to its box, its node and the node's link, its first and its last
+   place. */
+typedef struct lbvh_i_run { lbvh_real away2; int32_t at, link, first, last; } lbvh_i_run;
 
 /* The search around a point. */
 typedef struct lbvh_i_run_search {
@@ -288,24 +289,38 @@ LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, const lbvh_i_run *run)
     }
 }
 
+/* All leaves. */
+LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
+{
+    lbvh_i_run run;
+    run.away2 = 0;
+    run.at = run.first = 0;
+    run.link = tree->node[0].link;
+    run.last = tree->n - 1;
+    return run;
+}
+
 /* *run becomes its nearer child, *beside the other one. */
 LBVH_I_HOT void lbvh_i_open_run(const lbvh_i_run_search *s, lbvh_i_run *run, lbvh_i_run *beside)
 {
     const lbvh *tree = s->tree;
-    int32_t const link = tree->node[run->at].link,
+    int32_t const link = run->link,
                   split = link < tree->first_leaf ? link : link - tree->first_leaf,
                   begin = split + 1, first = run->first, last = run->last,
-                  right = begin == last ? tree->first_leaf + begin : begin;
+                  right = begin == last ? tree->first_leaf + begin : begin,
+                  left_link = tree->node[link].link, right_link = tree->node[right].link;
     lbvh_real d2[2];
     int left_first;
     lbvh_i_two_distances(s->p, &tree->node[link], &tree->node[right], d2);
     left_first = d2[0] <= d2[1];
     beside->away2 = left_first ? d2[1] : d2[0];
     beside->at = left_first ? right : link;
+    beside->link = left_first ? right_link : left_link;
     beside->first = left_first ? begin : first;
     beside->last = left_first ? last : split;
     run->away2 = left_first ? d2[0] : d2[1];
     run->at = left_first ? link : right;
+    run->link = left_first ? left_link : right_link;
     run->first = left_first ? first : begin;
     run->last = left_first ? split : last;
 }
@@ -333,10 +348,7 @@ LBVH_I_HOT int lbvh_i_next_run(lbvh_i_run_search *s, lbvh_i_run *run)
 /* The way to the run that is nearest, as far as the nearer child tells. */
 static void lbvh_i_find_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
-    lbvh_i_run run;
-    run.away2 = 0;
-    run.at = run.first = 0;
-    run.last = s->tree->n - 1;
+    lbvh_i_run run = lbvh_i_whole_run(s->tree);
     path->levels = 0;
     while (run.last - run.first >= s->run)
         lbvh_i_open_run(s, &run, &path->beside[path->levels++]);
@@ -358,22 +370,27 @@ static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
     }
 }
 
-/* The k nearest, of a point that is finite. A path that is known is taken where the point lies in
-   the box of its run. */
-LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
+/* Tests the run of a path, and leaves the subtrees beside it on the stack. A path that is known is
+   taken where the point lies in the box of its run. */
+LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
-    int const known = path->known &&
-        lbvh_box_distance2(&s->tree->node[path->run.at], s->p) <= 0;
-    lbvh_i_run run;
     int32_t at;
-    lbvh_i_begin_list(s);
-    if (!known) lbvh_i_find_path(s, path);
+    if (path->known && lbvh_box_distance2(&s->tree->node[path->run.at], s->p) <= 0)
+        lbvh_i_move_path(s, path);
+    else lbvh_i_find_path(s, path);
     lbvh_i_test_run(s, &path->run);
-    if (known) lbvh_i_move_path(s, path);
     for (at = 0; at < path->levels; at++) {
         s->stack[s->top] = path->beside[at];
         s->top += path->beside[at].away2 <= s->reach2;
     }
+}
+
+/* The k nearest, of a point that is finite. */
+LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    lbvh_i_run run;
+    lbvh_i_begin_list(s);
+    lbvh_i_take_path(s, path);
     while (s->top > 0) if (lbvh_i_next_run(s, &run)) lbvh_i_test_run(s, &run);
     lbvh_i_end_list(s);
 }

@@ -5,6 +5,7 @@
    tests/README.md has the list: promise, input, count, bar. COSTS_SHOW=1 prints figures. */
 
 #define LBVH_IMPLEMENTATION
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_WITH_WIDE
 #include "lbvh.h"
