@@ -2765,6 +2765,7 @@ LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *ne
 LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbvh_result *result);
 #endif
 #if defined(LBVH_WITH_NEAREST) && !defined(LBVH_PLAIN)
+#define LBVH_I_BY_RUNS
 #define LBVH_I_RUNS(by_runs) LBVH_I_SEAM(by_runs)
 static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   int32_t *ids, lbvh_real *distances2, int32_t *found);

@@ -42,7 +42,7 @@
 #error "more/lbvh_nearest.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 
-#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_PLAIN) && \
+#if defined(LBVH_IMPLEMENTATION) && defined(LBVH_I_BY_RUNS) && \
     !defined(LBVH_NEAREST_IMPLEMENTATION_DONE)
 #define LBVH_NEAREST_IMPLEMENTATION_DONE
 
@@ -51,8 +51,8 @@ extern "C" {
 #endif
 
 /* RUN: leaves of a run at most. RUN_OF_ONE: the same where k is 1, and most runs hold the answer.
-   LISTED: k at most for a list of keys. */
-enum { LBVH_I_RUN = 16, LBVH_I_RUN_OF_ONE = 8, LBVH_I_LISTED = 64 };
+   KEYS: k at most for a list of keys. */
+enum { LBVH_I_RUN = 16, LBVH_I_RUN_OF_ONE = 8, LBVH_I_KEYS = 64 };
 
 /* A subtree: the squared distance to its box, its node and the node's link, its first and its last
    place. */
@@ -70,7 +70,7 @@ typedef struct lbvh_i_run_search {
     int32_t pairs;              /* pairs of keys; 0: the list is ids and distances2 */
     int32_t *ids;               /* [k] */
     lbvh_real *distances2;      /* [k] */
-    double key[LBVH_I_LISTED];
+    double key[LBVH_I_KEYS];
     int32_t top;
     lbvh_i_run stack[LBVH_STACK];
 } lbvh_i_run_search;
@@ -128,7 +128,7 @@ static void lbvh_i_begin_list(lbvh_i_run_search *s)
 {
     double const none = lbvh_i_near_key(lbvh_i_bits_of(s->reach2), INT32_MAX);
     int32_t e;
-    s->pairs = s->k <= LBVH_I_LISTED ? (s->k + 1) / 2 : 0;
+    s->pairs = s->k <= LBVH_I_KEYS ? (s->k + 1) / 2 : 0;
     for (e = 0; e < 2 * s->pairs; e++) s->key[e] = none;
 }
 
@@ -300,6 +300,19 @@ LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
     return run;
 }
 
+/* A subtree that waits will be needed soon: its first leaves, or its children. */
+LBVH_I_HOT void lbvh_i_prefetch_run(const lbvh_i_run_search *s, const lbvh_i_run *run)
+{
+    const lbvh_node *leaf = lbvh_i_leaf(s->tree, run->first);
+    if (run->last - run->first >= s->run) LBVH_I_PREFETCH(&s->tree->node[run->link]);
+    else {
+        LBVH_I_PREFETCH(leaf);
+        LBVH_I_PREFETCH((const char *)leaf + 64);
+        LBVH_I_PREFETCH((const char *)leaf + 128);
+        LBVH_I_PREFETCH((const char *)leaf + 192);
+    }
+}
+
 /* *run becomes its nearer child, *beside the other one. */
 LBVH_I_HOT void lbvh_i_open_run(const lbvh_i_run_search *s, lbvh_i_run *run, lbvh_i_run *beside)
 {
@@ -323,6 +336,7 @@ LBVH_I_HOT void lbvh_i_open_run(const lbvh_i_run_search *s, lbvh_i_run *run, lbv
     run->link = left_first ? left_link : right_link;
     run->first = left_first ? first : begin;
     run->last = left_first ? split : last;
+    lbvh_i_prefetch_run(s, beside);
 }
 
 /* 1 if a subtree can hold one of the k nearest. */
