@@ -752,8 +752,9 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
    number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
    distances2: [k]. An element that is found costs O(k) up to k = 256, beyond that O(log k). Of many
    elements with one code (at one point) at the k-th distance about k are visited (tree.mixed).
-   With LBVH_WITH_NEAREST (more/lbvh_nearest.h) both calls take half the time without fn. Points that
-   are spread evenly: ugrid_nearest (more/ugrid_nearest.h) is faster still from k = 4 on. */
+   With LBVH_WITH_NEAREST (more/lbvh_nearest.h) this and the next call take half the time without
+   fn. Points that are spread evenly: ugrid_nearest (more/ugrid_nearest.h) is faster still from
+   k = 4 on. */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);

@@ -569,8 +569,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_build), TEST(test_memory), TEST(test_pairs), TEST(test_searches),
-        TEST(test_nearest_ties), TEST(test_nearest_rows), TEST(test_nearest_many), TEST(test_linear),
-        TEST(test_wide), TEST(test_mesh),
+        TEST(test_nearest_ties), TEST(test_nearest_rows), TEST(test_nearest_many),
+        TEST(test_linear), TEST(test_wide), TEST(test_mesh),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
