@@ -20,6 +20,7 @@
        more/lbvh_wide.h      LBVH_WITH_WIDE      trees of 8 children, a fifth of the memory without
                                                  desc.copy: rays in bulk, closest points on
                                                  meshes
+       more/lbvh_nearest.h   LBVH_WITH_NEAREST   the k nearest, in half the time
        more/lbvh_optimize.h  LBVH_WITH_OPTIMIZE  better trees: rotations after refits, the upper
                                                  nodes by the surface area heuristic
 
@@ -101,8 +102,8 @@
                                                           does not link
        LBVH_PLAIN            -         one file           the plain forms alone (>>faster)
        LBVH_PLAIN_LANES      -         one file           no AVX2
-       LBVH_WITH_WORLD       -         all that use it,   adds a part; so do LBVH_WITH_WIDE and
-                                       and the one file   LBVH_WITH_OPTIMIZE
+       LBVH_WITH_WORLD       -         all that use it,   adds a part; so do LBVH_WITH_WIDE,
+                                       and the one file   LBVH_WITH_NEAREST and LBVH_WITH_OPTIMIZE
 
    >>rules
 
@@ -752,7 +753,9 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
    number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
    distances2: [k]. An element that is found costs O(k) up to k = 256, beyond that O(log k). Of many
    elements with one code (at one point) at the k-th distance about k are visited (tree.mixed).
-   Points that are spread evenly: ugrid_nearest (more/ugrid_nearest.h) is faster. */
+   With LBVH_WITH_NEAREST (more/lbvh_nearest.h) this and the next call take half the time without
+   fn. Points that are spread evenly: ugrid_nearest (more/ugrid_nearest.h) is faster still from
+   k = 4 on. */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);
@@ -2699,6 +2702,16 @@ LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *ne
                                    lbvh_result *result);
 LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbvh_result *result);
 #endif
+#if defined(LBVH_WITH_NEAREST) && !defined(LBVH_PLAIN)
+#define LBVH_I_BY_RUNS
+#define LBVH_I_RUNS(by_runs) LBVH_I_SEAM(by_runs)
+static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  int32_t *ids, lbvh_real *distances2, int32_t *found);
+static int lbvh_i_rows_by_runs(const struct lbvh_i_rows *rows, const uint64_t *key, int32_t begin,
+                               int32_t end);
+#else
+#define LBVH_I_RUNS(by_runs) 0
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>sort: radix sort of ids by code, ascending within equal codes
@@ -3654,6 +3667,8 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
     if (!tree->built) return LBVH_NOT_BUILT;
     *found = 0;
     if (k == 0) return LBVH_OK;
+    if (!fn && LBVH_I_RUNS(lbvh_i_nearest_by_runs(tree, p, k, reach, ids, distances2, found)))
+        return LBVH_OK;
     walk = lbvh_near_point(tree, p, reach);
     while (lbvh_next_near(&walk)) {
         lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
@@ -5407,13 +5422,13 @@ static void lbvh_i_rows_piece(void *context, int32_t piece)
     int32_t const begin = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece),
                   end = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece + 1);
     int32_t q;
-    if (!job->key) {
-        for (q = begin; q < end; q++) lbvh_i_find_row(rows, q);
-        return;
+    if (job->key) {
+        for (q = begin; q < end; q++) job->key[q] = lbvh_i_point_key(rows, q);
+        lbvh_i_radix(job->key + begin, job->key + rows->m + begin, end - begin);
     }
-    for (q = begin; q < end; q++) job->key[q] = lbvh_i_point_key(rows, q);
-    lbvh_i_radix(job->key + begin, job->key + rows->m + begin, end - begin);
-    for (q = begin; q < end; q++) lbvh_i_find_row(rows, lbvh_i_key_id(job->key[q]));
+    if (LBVH_I_RUNS(lbvh_i_rows_by_runs(rows, job->key, begin, end))) return;
+    for (q = begin; q < end; q++)
+        lbvh_i_find_row(rows, job->key ? lbvh_i_key_id(job->key[q]) : q);
 }
 
 /* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
@@ -6347,6 +6362,16 @@ beside lbvh.h"
 #endif
 #endif
 #include "more/lbvh_optimize.h"
+#endif
+
+#ifdef LBVH_WITH_NEAREST
+#if defined(__has_include)
+#if !__has_include("more/lbvh_nearest.h")
+#error "lbvh.h: LBVH_WITH_NEAREST needs the file more/lbvh_nearest.h: copy the folder more \
+beside lbvh.h"
+#endif
+#endif
+#include "more/lbvh_nearest.h"
 #endif
 
 #ifdef LBVH_WITH_WORLD

@@ -27,9 +27,9 @@
    >>rules
 
    For       particles that are spread evenly over the box, a part of it or a surface, in cells of
-             the default size (desc.cell = 0: about 2 in a cell). For tight clusters, and for
-             elements that are no points, lbvh_nearest of lbvh.h is better. SORT and COUNT, LOOSE,
-             with a box, are fastest by far.
+             the default size (desc.cell = 0: about 2 in a cell). For tight clusters, for particles
+             of which you know nothing, and for elements that are no points, take lbvh_nearest of
+             lbvh.h, with LBVH_WITH_NEAREST. SORT and COUNT, LOOSE, with a box, are fastest by far.
    Results   exact, for every grid that can be built, any k, points inside the box and outside. On
              periodic axes each particle counts once, as its nearest image.
    Cost      the particles in the cells within the distance of the k-th, those of rounds that were

@@ -1,5 +1,6 @@
 /* peer_nanoflann.cpp - nanoflann (Debian: libnanoflann-dev), a widely used k-d tree, against
-   ugrid.h in one run: all neighbours within a radius, and the k nearest, which lbvh.h has, too.
+   ugrid.h in one run: all neighbours within a radius, and the k nearest, which lbvh.h has, too, of
+   points that are spread evenly and of 20 tight clusters.
    Optional:
 
        g++ -std=c++17 -O3 -I. tests/bench/peer_nanoflann.cpp -o build/bench/peer_nanoflann &&
@@ -8,6 +9,7 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #define LBVH_STATIC
+#define LBVH_WITH_NEAREST
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define UGRID_STATIC
@@ -156,8 +158,8 @@ void table(job &j, const char *order)
     bench_check(got.total == expected.total && got.sum == expected.sum, "list");
 }
 
-/* The k nearest of each point, the point itself among them. Times are for each point, and a build
-   is counted, too: a program whose points move builds again. */
+/* The k nearest of each point, the point itself among them: a build, and searches in a structure
+   that is there already, one by one and in bulk. */
 struct near_job {
     cloud points;
     std::int32_t k;
@@ -170,11 +172,16 @@ struct near_job {
     ugrid_desc desc;
 };
 
+void near_tree_build(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    j.index = std::make_unique<tree>(3, j.points, nanoflann::KDTreeSingleIndexAdaptorParams(10));
+}
+
 void near_tree(void *user)
 {
     near_job &j = *static_cast<near_job *>(user);
     std::size_t const k = static_cast<std::size_t>(j.k);
-    j.index = std::make_unique<tree>(3, j.points, nanoflann::KDTreeSingleIndexAdaptorParams(10));
     for (std::size_t i = 0; i < j.points.n; i++) {
         nanoflann::KNNResultSet<float, std::uint32_t> row(k);
         row.init(j.tree_ids.data() + i * k, j.d2.data() + i * k);
@@ -182,12 +189,17 @@ void near_tree(void *user)
     }
 }
 
+void near_grid_build(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    must(ugrid_build(&j.grid, &j.desc, j.points.pos, 0, static_cast<std::int32_t>(j.points.n)));
+}
+
 void near_grid(void *user)
 {
     near_job &j = *static_cast<near_job *>(user);
     std::size_t const k = static_cast<std::size_t>(j.k);
     std::int32_t found;
-    must(ugrid_build(&j.grid, &j.desc, j.points.pos, 0, static_cast<std::int32_t>(j.points.n)));
     for (std::size_t i = 0; i < j.points.n; i++)
         must(ugrid_nearest(&j.grid, j.points.pos + 3 * i, j.k, 1e9f, j.ids.data() + i * k,
                            j.d2.data() + i * k, &found));
@@ -196,21 +208,37 @@ void near_grid(void *user)
 void near_grid_rows(void *user)
 {
     near_job &j = *static_cast<near_job *>(user);
-    std::int32_t const n = static_cast<std::int32_t>(j.points.n);
-    must(ugrid_build(&j.grid, &j.desc, j.points.pos, 0, n));
-    must(ugrid_nearest_rows(&j.grid, j.points.pos, 0, n, j.k, 1e9f, j.ids.data(), j.d2.data(),
-                            j.found.data()));
+    must(ugrid_nearest_rows(&j.grid, j.points.pos, 0, static_cast<std::int32_t>(j.points.n), j.k,
+                            1e9f, j.ids.data(), j.d2.data(), j.found.data()));
+}
+
+void near_boxes_build(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    lbvh_desc desc = {};
+    desc.kind = LBVH_POINTS;
+    bench_check(lbvh_build(&j.boxes, &desc, j.points.pos, 0,
+                           static_cast<std::int32_t>(j.points.n)) == LBVH_OK, "lbvh_build");
 }
 
 void near_boxes(void *user)
 {
     near_job &j = *static_cast<near_job *>(user);
-    std::int32_t const n = static_cast<std::int32_t>(j.points.n);
-    lbvh_desc desc = {};
-    desc.kind = LBVH_POINTS;
-    bench_check(lbvh_build(&j.boxes, &desc, j.points.pos, 0, n) == LBVH_OK, "lbvh_build");
-    bench_check(lbvh_nearest_rows(&j.boxes, j.points.pos, 0, n, j.k, 1e9f, 0, j.ids.data(),
-                                  j.d2.data(), j.found.data()) == LBVH_OK, "lbvh_nearest_rows");
+    std::size_t const k = static_cast<std::size_t>(j.k);
+    std::int32_t found;
+    for (std::size_t i = 0; i < j.points.n; i++)
+        bench_check(lbvh_nearest(&j.boxes, j.points.pos + 3 * i, j.k, 1e9f, nullptr, nullptr,
+                                 j.ids.data() + i * k, j.d2.data() + i * k, &found) == LBVH_OK,
+                    "lbvh_nearest");
+}
+
+void near_boxes_rows(void *user)
+{
+    near_job &j = *static_cast<near_job *>(user);
+    bench_check(lbvh_nearest_rows(&j.boxes, j.points.pos, 0,
+                                  static_cast<std::int32_t>(j.points.n), j.k, 1e9f, 0,
+                                  j.ids.data(), j.d2.data(), j.found.data()) == LBVH_OK,
+                "lbvh_nearest_rows");
 }
 
 /* The sum of all distances: the same from all. */
@@ -221,18 +249,29 @@ double sum_of(const std::vector<float> &d2)
     return sum;
 }
 
-double near_line(near_job &j, const char *order, const char *name, void (*work)(void *),
-                 double base)
+double near_line(near_job &j, const char *order, const char *name, double ms, double base)
 {
     bench_row_s row = {};
     row.group = "nearest";
     row.workload = order;
     row.method = name;
     row.n = static_cast<std::int64_t>(j.points.n);
-    row.ms = bench_cpu_ms(work, &j);
-    row.base_ms = base > 0 ? base : row.ms;
+    row.ms = ms;
+    row.base_ms = base > 0 ? base : ms;
     bench_row(&row);
-    return row.ms;
+    return ms;
+}
+
+/* Two lines of a method: searches alone, and with a build. */
+void near_lines(near_job &j, const char *order, const char *name, void (*work)(void *),
+                double build, double sum, double base, double base_build)
+{
+    char both[80];
+    double const ms = bench_cpu_ms(work, &j);
+    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, name);
+    near_line(j, order, name, ms, base);
+    std::snprintf(both, sizeof both, "%s, and a build", name);
+    near_line(j, order, both, ms + build, base + base_build);
 }
 
 void near_table(const float *pos, std::int32_t n, std::int32_t k, const char *order)
@@ -247,17 +286,36 @@ void near_table(const float *pos, std::int32_t n, std::int32_t k, const char *or
     j.d2.resize(entries);
     j.found.resize(static_cast<std::size_t>(n));
     j.desc.max[0] = j.desc.max[1] = j.desc.max[2] = 1;
+    double const tree_build = bench_cpu_ms(near_tree_build, &j),
+                 grid_build = bench_cpu_ms(near_grid_build, &j),
+                 boxes_build = bench_cpu_ms(near_boxes_build, &j),
+                 base = bench_cpu_ms(near_tree, &j), sum = sum_of(j.d2);
     std::snprintf(name, sizeof name, "nanoflann, k = %d", static_cast<int>(k));
-    double const base = near_line(j, order, name, near_tree, 0);
-    double const sum = sum_of(j.d2);
-    near_line(j, order, "ugrid_nearest", near_grid, base);
-    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "ugrid_nearest");
-    near_line(j, order, "ugrid_nearest_rows", near_grid_rows, base);
-    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "ugrid_nearest_rows");
-    near_line(j, order, "lbvh_nearest_rows", near_boxes, base);
-    bench_check(sum_of(j.d2) >= sum && sum_of(j.d2) <= sum, "lbvh_nearest_rows");
+    near_line(j, order, name, base, 0);
+    near_line(j, order, "nanoflann, and a build", base + tree_build, 0);
+    near_lines(j, order, "ugrid_nearest", near_grid, grid_build, sum, base, tree_build);
+    near_lines(j, order, "ugrid_nearest_rows", near_grid_rows, grid_build, sum, base, tree_build);
+    near_lines(j, order, "lbvh_nearest", near_boxes, boxes_build, sum, base, tree_build);
+    near_lines(j, order, "lbvh_nearest_rows", near_boxes_rows, boxes_build, sum, base,
+               tree_build);
     ugrid_free(&j.grid);
     lbvh_free(&j.boxes);
+}
+
+/* 20 clusters, each about 0.03 of the box's edge wide. */
+void put_clusters(std::int32_t n, float *pos)
+{
+    wl_random r = wl_seed(5);
+    float centre[60];
+    for (float &x : centre) x = (float)0.05 + (float)0.9 * wl_u(&r);
+    for (std::int32_t i = 0; i < n; i++) {
+        std::int32_t const c = static_cast<std::int32_t>(wl_below(&r, 20));
+        for (std::int32_t a = 0; a < 3; a++) {
+            float away = -3;
+            for (int k = 0; k < 6; k++) away += wl_u(&r);
+            pos[3 * i + a] = centre[3 * c + a] + away * (float)0.01;
+        }
+    }
 }
 
 void nearest(std::int32_t n)
@@ -268,6 +326,10 @@ void nearest(std::int32_t n)
     for (std::int32_t const k : ks) near_table(pos.data(), n, k, "shuffled");
     if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
     for (std::int32_t const k : ks) near_table(pos.data(), n, k, "sorted");
+    put_clusters(n, pos.data());
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "clusters");
+    if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "clusters, sorted");
 }
 
 /* Neighbours within a radius. */
@@ -298,7 +360,7 @@ int main(int argc, char **argv)
     if (bench.runs > 3 && n > 100000) bench.runs = 3; /* nanoflann takes seconds there */
     if (bench_wants("nanoflann")) within(n);
     if (bench_wants("nearest")) {
-        bench_title("build, and the k nearest of each of n points, uniform", "nanoflann");
+        bench_title("the k nearest of each of n points", "nanoflann");
         nearest(n);
     }
     return bench_end();

@@ -5,6 +5,7 @@
 #define UGRID_WITH_NEAREST
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_WITH_WIDE
 #define LBVH_WITH_WORLD

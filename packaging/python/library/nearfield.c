@@ -16,6 +16,7 @@
 #include "ugrid.h"
 #define LBVH_WITH_WORLD
 #define LBVH_WITH_WIDE
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"

@@ -4,6 +4,7 @@
    See README.md here. */
 
 #include "fuzz.h"
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"

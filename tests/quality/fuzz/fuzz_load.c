@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"

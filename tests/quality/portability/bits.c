@@ -22,6 +22,7 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"

@@ -73,6 +73,102 @@ static void test_nearest_rows(void **state)
     lbvh_free(&tree);
 }
 
+/* Row by row, and all rows at once: a sort of all distances. */
+static void check_nearest_sorted(const lbvh *tree, const real *box, const real *p, int32_t k,
+                                 real reach)
+{
+    int32_t const n = tree->n + 1, m = 24, most = k > 0 ? k : 1;
+    tie *const all = NEW(tie, n);
+    int32_t *const ids = NEW(int32_t, m * most), found[24], row, e, want;
+    real *const d2 = NEW(real, m * most);
+    CHECK_RESULT(lbvh_nearest_rows(tree, p, 3 * sizeof *p, m, k, reach, 0, ids, d2, found),
+                 LBVH_OK);
+    for (row = 0; row < m; row++) {
+        int32_t alone = -1;
+        for (e = 0, want = 0; e < tree->n; e++) {
+            lbvh_node node;
+            real const at[3] = {p[3 * row], p[3 * row + 1], tree->desc.dim == 3 ? p[3 * row + 2]
+                                                                                 : 0};
+            memset(&node, 0, sizeof node);
+            memcpy(node.min, box + 6 * e, sizeof node.min);
+            memcpy(node.max, box + 6 * e + 3, sizeof node.max);
+            all[want].id = e;
+            all[want].distance2 = lbvh_box_distance2(&node, at);
+            want += all[want].distance2 <= reach * reach &&
+                    all[want].distance2 < REAL_INFINITY;
+        }
+        qsort(all, (size_t)want, sizeof *all, compare_ties);
+        if (want > k) want = k;
+        CHECK(found[row] == want);
+        for (e = 0; e < want; e++)
+            CHECK(ids[k * row + e] == all[e].id && d2[k * row + e] == all[e].distance2);
+        CHECK_RESULT(lbvh_nearest(tree, p + 3 * row, k, reach, NULL, NULL, ids, d2, &alone),
+                     LBVH_OK);
+        CHECK(alone == want);
+        for (e = 0; e < want; e++) CHECK(ids[e] == all[e].id && d2[e] == all[e].distance2);
+        if (row + 1 < m) /* (the row of another point stood there) */
+            CHECK_RESULT(lbvh_nearest_rows(tree, p, 3 * sizeof *p, m, k, reach, LBVH_SORTED, ids,
+                                           d2, found), LBVH_OK);
+    }
+    free(all);
+    free(ids);
+    free(d2);
+}
+
+/* Points and boxes that are scattered, on a lattice, at one point, in two tight clusters; some are
+   left out; searched from all places of a stack of runs: also after a refit that mixes them. */
+static void test_nearest_runs(void **state)
+{
+    static const int32_t sizes[] = {1, 8, 9, 17, 40, 700},
+                         most[] = {1, 2, 3, 8, 9, 33, 64, 65, 257, 900};
+    static real data[6 * ROWS_MOST], p[3 * 24];
+    lbvh tree = {0};
+    int turn, i;
+    (void)state;
+    dice = wl_seed(29);
+    for (turn = 0; turn < (small_run() ? 12 : 24); turn++) for (i = 0; i < COUNT_OF(sizes); i++) {
+        int32_t const n = sizes[i];
+        int const shape = turn % 4, dim = turn % 3 == 1 ? 2 : 3, boxes = turn / 4 % 2;
+        lbvh_desc d = {0};
+        int32_t e;
+        int a;
+        d.dim = dim;
+        d.skip_invalid = 1;
+        d.builder = turn / 8 % 3 == 2 ? LBVH_PLOC : LBVH_MERGE;
+        for (int again = 0; again < 2; again++) {
+            for (e = 0; e < n; e++) for (a = 0; a < 3; a++) {
+                real const x = shape == 0 ? between(0, 1)
+                             : shape == 1 ? (real)roll(5)
+                             : shape == 2 ? 1 : between(0, (real)0.01) + (real)(e % 2 * 50);
+                real const width = boxes ? between(0, (real)0.1) : 0;
+                data[6 * e + a] = a < dim ? x : 0;
+                data[6 * e + 3 + a] = a < dim ? x + width : 0;
+                if (e % 31 == 30 && a == 0) {
+                    data[6 * e] = REAL_INFINITY;
+                    data[6 * e + 3] = -REAL_INFINITY;
+                }
+            }
+            for (e = 0; e < 24; e++) for (a = 0; a < 3; a++)
+                p[3 * e + a] = e % 3 ? data[6 * (e % n) + a] : between(-1, 3);
+            for (e = 0; e < 24 * 3; e++) if (!(p[e] < 1000)) p[e] = 2;
+            if (dim == 2) for (e = 0; e < n; e++) { /* 4 numbers of 6 */
+                data[6 * e + 2] = data[6 * e + 3];
+                data[6 * e + 3] = data[6 * e + 4];
+            }
+            if (!again) CHECK_RESULT(lbvh_build(&tree, &d, data, 6 * sizeof *data, n), LBVH_OK);
+            else CHECK_RESULT(lbvh_refit(&tree, data, 6 * sizeof *data), LBVH_OK);
+            if (dim == 2) for (e = 0; e < n; e++) {
+                data[6 * e + 4] = data[6 * e + 3];
+                data[6 * e + 3] = data[6 * e + 2];
+                data[6 * e + 2] = data[6 * e + 5] = 0;
+            }
+            check_nearest_sorted(&tree, data, p, most[(turn + i) % COUNT_OF(most)],
+                                 turn % 5 ? REAL_INFINITY : (real)0.5);
+        }
+    }
+    lbvh_free(&tree);
+}
+
 /* The order takes memory, and is given up where there is none. */
 static void test_nearest_rows_memory(void **state)
 {

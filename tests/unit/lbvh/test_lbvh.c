@@ -11,6 +11,7 @@
 #define _DEFAULT_SOURCE /* mmap */
 #endif
 
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #include "../../common/lbvh_oracle.h"
 
@@ -31,8 +32,8 @@
 #include "large.c"
 #include "bad_calls.c"
 #include "memory.c"
-#include "rows.c"
 #include "ties.c"
+#include "rows.c"
 #include "files.c"
 #include "validate.c"
 #include "triangles.c"
@@ -93,6 +94,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_verify_with_masks),
     TEST(test_out_of_memory),
     TEST(test_nearest_rows),
+    TEST(test_nearest_runs),
     TEST(test_nearest_rows_memory),
     TEST(test_nearest_rows_refused),
     TEST(test_nearest_ties), TEST(test_nearest_ties_later),

@@ -12,6 +12,7 @@ static int lanes; /* does the processor have AVX2? */
 
 #define LBVH_I_PIECE 4
 #define LBVH_I_BRANCHES 24
+#define LBVH_WITH_NEAREST
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_WITH_WIDE
 #define LBVH_WITH_WORLD

@@ -1,0 +1,471 @@
+/* more/lbvh_nearest.h - v0.2.0 - a part of lbvh.h: the k nearest elements by runs of leaves, faster
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   lbvh_nearest (without a function of yours) and lbvh_nearest_rows take 0.4 to 0.7 of the time, and
+   give the same bits. Added by
+
+       #define LBVH_WITH_NEAREST
+
+   before lbvh.h is included, in the file with LBVH_IMPLEMENTATION; other files need not know. It
+   declares nothing. With LBVH_PLAIN it adds nothing.
+
+   >>contents: the banners in order; search for >>, the name and a colon
+
+       manual          method, rules
+       serial          run-list, run-distances, runs, run-rows
+
+   >>method
+
+   Leaves are stored in the order of the tree, so each subtree is a run of leaves, from a first
+   place to a last one. A walk to single leaves decides for each of them what comes next, and the
+   processor mispredicts many of these branches. Here a walk ends at subtrees of at most 16 leaves
+   (k = 1: of 8), as a k-d tree has buckets (Friedman, Bentley and Finkel 1977, section 3), and
+   tests all of their leaves, four at a time, without a branch for each.
+
+   Neighbouring points of lbvh_nearest_rows begin in the same run. The way to it is found once, for
+   the first of them: the run, and the subtrees beside the way, which the others search from.
+
+   >>rules: those of lbvh.h, and
+
+   Masks    A tree with desc.masks is searched by the walk of lbvh.h.
+   Memory   nothing is allocated. Stack: 4 KB.
+   Double   and processors without SSE2: no vectors and no keys, and less is gained.
+
+   Source   J. H. Friedman, J. L. Bentley, R. A. Finkel, An Algorithm for Finding Best Matches in
+            Logarithmic Expected Time, ACM Transactions on Mathematical Software 3 (1977).
+*/
+
+#ifndef LBVH_H
+#error "more/lbvh_nearest.h is a part of lbvh.h: define LBVH_WITH_NEAREST and include lbvh.h"
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#error "more/lbvh_nearest.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
+#endif
+
+#if defined(LBVH_IMPLEMENTATION) && defined(LBVH_I_BY_RUNS) && \
+    !defined(LBVH_NEAREST_IMPLEMENTATION_DONE)
+#define LBVH_NEAREST_IMPLEMENTATION_DONE
+
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
+extern "C" {
+#endif
+
+/* RUN: leaves of a run at most. RUN_OF_ONE: the same where k is 1, and most runs hold the answer.
+   KEYS: k at most for a list of keys. */
+enum { LBVH_I_RUN = 16, LBVH_I_RUN_OF_ONE = 8, LBVH_I_KEYS = 64 };
+
+/* A subtree: the squared distance to its box, its node and the node's link, its first and its last
+   place. */
+typedef struct lbvh_i_run { lbvh_real away2; int32_t at, link, first, last; } lbvh_i_run;
+
+/* The search around a point. */
+typedef struct lbvh_i_run_search {
+    const lbvh *tree;
+    lbvh_real p[3], reach2;
+    int32_t k, found;           /* found: elements within reach so far, also those that were
+                                   replaced by nearer ones (without keys: those that are kept) */
+    int32_t run;                /* leaves of a run at most */
+    int32_t last_id;            /* of leaves at exactly reach2, those with a larger id are not
+                                   wanted */
+    int32_t pairs;              /* pairs of keys; 0: the list is ids and distances2 */
+    int32_t *ids;               /* [k] */
+    lbvh_real *distances2;      /* [k] */
+    double key[LBVH_I_KEYS];
+    int32_t top;
+    lbvh_i_run stack[LBVH_STACK];
+} lbvh_i_run_search;
+
+/* The way from the root to the run of a point, and the subtrees beside it. */
+typedef struct lbvh_i_run_path {
+    int32_t known;
+    lbvh_i_run run;
+    int32_t levels;
+    lbvh_i_run beside[LBVH_STACK];
+} lbvh_i_run_path;
+
+/* ------------------------------------------------------------------------------------------------
+   >>run-list: the k nearest so far
+
+   With SSE2 and floats an entry is one key of 64 bits, which ascends with the distance, then with
+   the id:
+
+       bits 63 .. 32: the bits of the squared distance, + 2^20      31 .. 0: the id
+
+   Bits of floats that are not negative ascend as these do. The sum makes of each key the bits of a
+   normal double (it stays below infinity), and so a minimum of doubles is one of keys. A new key
+   moves into a sorted list without a branch:
+
+       list        10   20   30   50       new key 25
+       minimum     10   20   25   25       of each entry and the new key
+       list        10   20   25   30       the maximum of that and the entry before
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_I_SSE2
+
+static double lbvh_i_near_key(uint32_t distance2_bits, int32_t id)
+{
+    uint64_t const bits = (uint64_t)(distance2_bits + 0x100000u) << 32 | (uint32_t)id;
+    double key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+/* The distance and the id of a key. */
+static float lbvh_i_key_distance2(const double *key, int32_t *id)
+{
+    uint64_t bits;
+    uint32_t distance2_bits;
+    float distance2;
+    memcpy(&bits, key, sizeof bits);
+    distance2_bits = (uint32_t)(bits >> 32) - 0x100000u;
+    memcpy(&distance2, &distance2_bits, sizeof distance2);
+    *id = (int32_t)(uint32_t)bits;
+    return distance2;
+}
+
+/* A list in which every entry is at the reach, with an id that is above all. */
+static void lbvh_i_begin_list(lbvh_i_run_search *s)
+{
+    double const none = lbvh_i_near_key(lbvh_i_bits_of(s->reach2), INT32_MAX);
+    int32_t e;
+    s->pairs = s->k <= LBVH_I_KEYS ? (s->k + 1) / 2 : 0;
+    for (e = 0; e < 2 * s->pairs; e++) s->key[e] = none;
+}
+
+/* Inserts a key. */
+LBVH_I_HOT void lbvh_i_list_key(double *list, int32_t pairs, double new_key)
+{
+    __m128d const key = _mm_set1_pd(new_key);
+    __m128d entry = _mm_loadu_pd(list + 2 * pairs - 2), before;
+    int32_t at;
+    for (at = 2 * pairs - 2; at > 0; at -= 2, entry = before) {
+        before = _mm_loadu_pd(list + at - 2);
+        _mm_storeu_pd(list + at, _mm_max_pd(_mm_shuffle_pd(before, entry, 1),
+                                            _mm_min_pd(entry, key)));
+    }
+    before = _mm_unpacklo_pd(_mm_setzero_pd(), entry);
+    _mm_storeu_pd(list, _mm_max_pd(before, _mm_min_pd(entry, key)));
+}
+
+/* Keeps the nearest of four elements with these distances, of which the first `count` exist. A list
+   that is short takes all four: those beyond the reach as infinity, which goes nowhere. */
+LBVH_I_HOT void lbvh_i_list_four(lbvh_i_run_search *s, const lbvh_node *const leaf[4],
+                                 const float d2[4], int32_t count)
+{
+    static const uint8_t ones[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+    __m128 const infinite = _mm_set1_ps(lbvh_i_infinity()), all = _mm_loadu_ps(d2);
+    __m128 const hit = _mm_and_ps(_mm_cmple_ps(all, _mm_set1_ps(s->reach2)),
+                                  _mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(count),
+                                                                   _mm_setr_epi32(0, 1, 2, 3))));
+    int const hits = _mm_movemask_ps(hit);
+    float near2[4];
+    int e;
+    if (!hits) return;
+    _mm_storeu_ps(near2, _mm_or_ps(_mm_and_ps(hit, all), _mm_andnot_ps(hit, infinite)));
+    for (e = 0; e < 4; e++)
+        if (s->pairs <= 4 || hits >> e & 1)
+            lbvh_i_list_key(s->key, s->pairs,
+                            lbvh_i_near_key(lbvh_i_bits_of(near2[e]), leaf[e]->link));
+    s->found += ones[hits];
+    s->reach2 = lbvh_i_key_distance2(s->key + s->k - 1, &s->last_id);
+}
+
+/* The list as the caller wants it. */
+static void lbvh_i_end_list(lbvh_i_run_search *s)
+{
+    int32_t e;
+    if (!s->pairs) return;
+    if (s->found > s->k) s->found = s->k;
+    for (e = 0; e < s->found; e++)
+        s->distances2[e] = lbvh_i_key_distance2(s->key + e, &s->ids[e]);
+}
+
+#else
+
+static void lbvh_i_begin_list(lbvh_i_run_search *s) { s->pairs = 0; }
+static void lbvh_i_list_four(lbvh_i_run_search *s, const lbvh_node *const leaf[4],
+                             const lbvh_real d2[4], int32_t count)
+{
+    (void)s;
+    (void)leaf;
+    (void)d2;
+    (void)count;
+}
+static void lbvh_i_end_list(lbvh_i_run_search *s) { (void)s; }
+
+#endif
+
+/* Keeps the nearest of four leaves, of which the first `count` exist (more than 4: all do). */
+LBVH_I_HOT void lbvh_i_keep_four(lbvh_i_run_search *s, const lbvh_node *const leaf[4],
+                                 const lbvh_real d2[4], int32_t count)
+{
+    int32_t e;
+    if (s->pairs) {
+        lbvh_i_list_four(s, leaf, d2, count);
+        return;
+    }
+    for (e = 0; e < 4 && e < count; e++) {
+        if (!(d2[e] <= s->reach2)) continue;
+        s->reach2 = lbvh_i_keep_nearest(s->ids, s->distances2, s->k, &s->found, s->reach2,
+                                        leaf[e]->link, d2[e]);
+        if (s->found == s->k) s->last_id = lbvh_i_last_id(s->ids, s->k);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>run-distances: lbvh_box_distance2 of two and of four boxes
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_I_SSE2
+
+/* The squares of the three distances along axes, and 0. */
+LBVH_I_HOT __m128 lbvh_i_axis_squares(const lbvh_node *node, __m128 p)
+{
+    __m128 const axes = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0));
+    const float *const box = (const float *)(const void *)node;
+    __m128 away = _mm_min_ps(_mm_max_ps(p, _mm_loadu_ps(box)), _mm_loadu_ps(box + 4));
+    /* the fourth numbers are link and skip: 0 before the product, where denormals would be slow */
+    away = _mm_and_ps(_mm_sub_ps(p, away), axes);
+    away = _mm_mul_ps(away, away);
+#ifdef __GNUC__
+    __asm__("" : "+x"(away)); /* lbvh_i_kept of a vector */
+#endif
+    return away;
+}
+
+LBVH_I_HOT void lbvh_i_two_distances(const float p[3], const lbvh_node *a, const lbvh_node *b,
+                                     float d2[2])
+{
+    __m128 const at = _mm_setr_ps(p[0], p[1], p[2], 0);
+    __m128 const l = lbvh_i_axis_squares(a, at), r = lbvh_i_axis_squares(b, at);
+    __m128 const xy = _mm_unpacklo_ps(l, r), z = _mm_unpackhi_ps(l, r);
+    _mm_storel_pi((__m64 *)(void *)d2, _mm_add_ps(_mm_add_ps(xy, _mm_movehl_ps(xy, xy)), z));
+}
+
+LBVH_I_HOT void lbvh_i_four_distances(const float p[3], const lbvh_node *const node[4],
+                                      float d2[4])
+{
+    __m128 const at = _mm_setr_ps(p[0], p[1], p[2], 0);
+    __m128 x = lbvh_i_axis_squares(node[0], at), y = lbvh_i_axis_squares(node[1], at),
+           z = lbvh_i_axis_squares(node[2], at), none = lbvh_i_axis_squares(node[3], at);
+    _MM_TRANSPOSE4_PS(x, y, z, none);
+    _mm_storeu_ps(d2, _mm_add_ps(_mm_add_ps(x, y), z));
+}
+
+#else
+
+LBVH_I_HOT void lbvh_i_two_distances(const lbvh_real p[3], const lbvh_node *a, const lbvh_node *b,
+                                     lbvh_real d2[2])
+{
+    d2[0] = lbvh_box_distance2(a, p);
+    d2[1] = lbvh_box_distance2(b, p);
+}
+
+LBVH_I_HOT void lbvh_i_four_distances(const lbvh_real p[3], const lbvh_node *const node[4],
+                                      lbvh_real d2[4])
+{
+    int e;
+    for (e = 0; e < 4; e++) d2[e] = lbvh_box_distance2(node[e], p);
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>runs: the walk
+   ---------------------------------------------------------------------------------------------- */
+
+/* Tests a run of leaves. */
+LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, const lbvh_i_run *run)
+{
+    const lbvh_node *leaf = lbvh_i_leaf(s->tree, run->first),
+                    *const last = lbvh_i_leaf(s->tree, run->last);
+    for (; leaf <= last; leaf += 4) {
+        int32_t const count = (int32_t)(last - leaf) + 1;
+        const lbvh_node *const four[4] = {leaf, leaf + (count > 1), count > 2 ? leaf + 2 : leaf,
+                                          count > 3 ? leaf + 3 : leaf};
+        lbvh_real d2[4];
+        lbvh_i_four_distances(s->p, four, d2);
+        lbvh_i_keep_four(s, four, d2, count);
+    }
+}
+
+/* All leaves. */
+LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
+{
+    lbvh_i_run run;
+    run.away2 = 0;
+    run.at = run.first = 0;
+    run.link = tree->node[0].link;
+    run.last = tree->n - 1;
+    return run;
+}
+
+/* A subtree that waits will be needed soon: its first leaves, or its children. */
+LBVH_I_HOT void lbvh_i_prefetch_run(const lbvh_i_run_search *s, const lbvh_i_run *run)
+{
+    const lbvh_node *leaf = lbvh_i_leaf(s->tree, run->first);
+    if (run->last - run->first >= s->run) LBVH_I_PREFETCH(&s->tree->node[run->link]);
+    else {
+        LBVH_I_PREFETCH(leaf);
+        LBVH_I_PREFETCH((const char *)leaf + 64);
+        LBVH_I_PREFETCH((const char *)leaf + 128);
+        LBVH_I_PREFETCH((const char *)leaf + 192);
+    }
+}
+
+/* *run becomes its nearer child, *beside the other one. */
+LBVH_I_HOT void lbvh_i_open_run(const lbvh_i_run_search *s, lbvh_i_run *run, lbvh_i_run *beside)
+{
+    const lbvh *tree = s->tree;
+    int32_t const link = run->link,
+                  split = link < tree->first_leaf ? link : link - tree->first_leaf,
+                  begin = split + 1, first = run->first, last = run->last,
+                  right = begin == last ? tree->first_leaf + begin : begin,
+                  left_link = tree->node[link].link, right_link = tree->node[right].link;
+    lbvh_real d2[2];
+    int left_first;
+    lbvh_i_two_distances(s->p, &tree->node[link], &tree->node[right], d2);
+    left_first = d2[0] <= d2[1];
+    beside->away2 = left_first ? d2[1] : d2[0];
+    beside->at = left_first ? right : link;
+    beside->link = left_first ? right_link : left_link;
+    beside->first = left_first ? begin : first;
+    beside->last = left_first ? last : split;
+    run->away2 = left_first ? d2[0] : d2[1];
+    run->at = left_first ? link : right;
+    run->link = left_first ? left_link : right_link;
+    run->first = left_first ? first : begin;
+    run->last = left_first ? split : last;
+    lbvh_i_prefetch_run(s, beside);
+}
+
+/* 1 if a subtree can hold one of the k nearest. */
+LBVH_I_HOT int lbvh_i_run_wanted(const lbvh_i_run_search *s, const lbvh_i_run *run)
+{
+    if (run->away2 < s->reach2) return 1;
+    return run->away2 <= s->reach2 && !lbvh_i_ids_above(s->tree, run->at, s->last_id);
+}
+
+/* Takes a subtree from the stack, and goes down to a run of it. The farther children on the way
+   stay. 0: the run is beyond the reach. */
+LBVH_I_HOT int lbvh_i_next_run(lbvh_i_run_search *s, lbvh_i_run *run)
+{
+    *run = s->stack[--s->top];
+    while (lbvh_i_run_wanted(s, run)) {
+        if (run->last - run->first < s->run) return 1;
+        lbvh_i_open_run(s, run, &s->stack[s->top]);
+        s->top += s->stack[s->top].away2 <= s->reach2;
+    }
+    return 0;
+}
+
+/* The way to the run that is nearest, as far as the nearer child tells. */
+static void lbvh_i_find_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    lbvh_i_run run = lbvh_i_whole_run(s->tree);
+    path->levels = 0;
+    while (run.last - run.first >= s->run)
+        lbvh_i_open_run(s, &run, &path->beside[path->levels++]);
+    path->run = run;
+    path->known = 1;
+}
+
+/* The distances of another point, to the subtrees beside the path. */
+static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    int32_t at, e;
+    for (at = 0; at < path->levels; at += 4) {
+        const lbvh_node *four[4];
+        lbvh_real d2[4];
+        for (e = 0; e < 4; e++)
+            four[e] = &s->tree->node[path->beside[at + e < path->levels ? at + e : at].at];
+        lbvh_i_four_distances(s->p, four, d2);
+        for (e = 0; e < 4 && at + e < path->levels; e++) path->beside[at + e].away2 = d2[e];
+    }
+}
+
+/* Tests the run of a path, and leaves the subtrees beside it on the stack. A path that is known is
+   taken where the point lies in the box of its run. */
+LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    int32_t at;
+    if (path->known && lbvh_box_distance2(&s->tree->node[path->run.at], s->p) <= 0)
+        lbvh_i_move_path(s, path);
+    else lbvh_i_find_path(s, path);
+    lbvh_i_test_run(s, &path->run);
+    for (at = 0; at < path->levels; at++) {
+        s->stack[s->top] = path->beside[at];
+        s->top += path->beside[at].away2 <= s->reach2;
+    }
+}
+
+/* The k nearest, of a point that is finite. */
+LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    lbvh_i_run run;
+    lbvh_i_begin_list(s);
+    lbvh_i_take_path(s, path);
+    while (s->top > 0) if (lbvh_i_next_run(s, &run)) lbvh_i_test_run(s, &run);
+    lbvh_i_end_list(s);
+}
+
+/* lbvh_nearest by runs, of checked arguments, with k > 0. */
+static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                 lbvh_i_run_path *path, int32_t *ids, lbvh_real *distances2)
+{
+    lbvh_i_run_search s;
+    s.tree = tree;
+    s.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    s.k = k;
+    s.run = k == 1 ? LBVH_I_RUN_OF_ONE : LBVH_I_RUN;
+    s.last_id = INT32_MAX;
+    s.ids = ids;
+    s.distances2 = distances2;
+    s.found = s.top = 0;
+    if (!lbvh_i_read_point(tree->desc.dim, p, s.p) || tree->n == 0) return 0;
+    lbvh_i_search_runs(&s, path);
+    lbvh_i_sort_nearest(ids, distances2, s.pairs ? 1 : k, s.found);
+    return s.found;
+}
+
+/* The seam of lbvh_nearest. */
+static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    lbvh_i_run_path path;
+    if (tree->mask) return 0;
+    path.known = 0;
+    *found = lbvh_i_nearest_of(tree, p, k, reach, &path, ids, distances2);
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>run-rows: many points
+   ---------------------------------------------------------------------------------------------- */
+
+/* The seam of a piece of lbvh_nearest_rows: the rows of the points begin .. end-1, of their keys'
+   order where there are keys. */
+static int lbvh_i_rows_by_runs(const lbvh_i_rows *rows, const uint64_t *key, int32_t begin,
+                               int32_t end)
+{
+    int32_t const k = rows->k;
+    lbvh_i_run_path path;
+    int32_t at;
+    if (rows->tree->mask || k == 0) return 0;
+    path.known = 0;
+    for (at = begin; at < end; at++) {
+        int32_t const q = key ? lbvh_i_key_id(key[at]) : at;
+        size_t const row = (size_t)q * (size_t)k;
+        int32_t const found =
+            lbvh_i_nearest_of(rows->tree, lbvh_i_at(rows->points, rows->stride, q), k, rows->reach,
+                              &path, rows->ids + row, rows->distances2 + row);
+        lbvh_i_end_row(rows, q, k - found);
+    }
+    return 1;
+}
+
+#if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
+} /* extern "C" */
+#endif
+
+#endif /* LBVH_IMPLEMENTATION */
