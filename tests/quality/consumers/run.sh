@@ -156,7 +156,8 @@ version() {
 
 # With CUDA the implementation is a .cu file. It only has to compile and link: the answer comes from
 # the serial part, so no GPU is needed. The oldest architecture will do. HOW: program, or
-# declarations, which are compiled and no more.
+# declarations, which are compiled and no more. The program's PTX is kept: do its kernels keep their
+# arrays in registers?
 cuda() {
     local how=$1 way=$2 nvcc oldest h; shift 2
     have cmake || skip "no cmake"
@@ -165,8 +166,9 @@ cuda() {
     for h in $headers; do [ -f "$root/cuda/$h.cu" ] || skip "no cuda/$h.cu"; done
     oldest=$("$nvcc" --list-gpu-code | head -n 1)
     configured "$way" -DCUDA="$how" -DCMAKE_CUDA_COMPILER="$nvcc" \
-        -DCMAKE_CUDA_ARCHITECTURES="${oldest#sm_}" "$@" &&
-    cmake --build out && { [ "$how" = declarations ] || runs_right out/outside_cuda; }
+        -DCMAKE_CUDA_ARCHITECTURES="${oldest#sm_}" -DCMAKE_CUDA_FLAGS="--keep" "$@" &&
+    cmake --build out && { [ "$how" = declarations ] || { runs_right out/outside_cuda &&
+        "$root/tests/cuda/registers.sh" "$(find out -name 'implementation*.ptx')"; }; }
 }
 
 # As .github/workflows/ci.yml has it on other systems.

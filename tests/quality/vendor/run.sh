@@ -15,7 +15,7 @@
 # right, and flat_<header>.c, one in 2D. Each row has a kit, a folder with copies of no more files
 # than a stranger would copy:
 #
-#   lbvh          the header alone, in all rows (those of nvcc, with cuda/lbvh.cu: some)
+#   lbvh          the header alone: what its front end says, and programs that are not optimized
 #   lbvh+world    with one part (more/lbvh_world.h), and the parts that this one needs: some rows
 #   lbvh+all      with all parts: all rows
 #   lbvh single   one file with all parts (packaging/single.sh): the same text
@@ -528,6 +528,10 @@ one_of_each() {
     return 1
 }
 
+# A header alone is the beginning of the text that it is with all its parts. So what optimizers,
+# other compilers and feeders make of that text is asked once: with all parts. FULL: of both.
+whole() { [ "${FULL:-}" ] || [ ! "$parts" ] || [ "$label" != "$header" ]; }
+
 # Each standard is asked whether it understands the header. gcc's optimizer has warnings of its own,
 # the same for all of them: the main standard has it at -O2 here, at -O0 and -O3 in the programs
 # below. (Clang's warnings are those of its front end.)
@@ -566,7 +570,7 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     row "$name -O0: stb_ds.h included before" with_stb program "$c" "$compiler"
     c=${c/-O0/-O3}
     [ ! "${FULL:-}" ] || row "$name -O3: two users and an implementation" program "$c" "$compiler"
-    row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" \
+    ! whole || row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" \
         "$compiler" "$double"
 }
 
@@ -574,7 +578,7 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
 # shows it a program as a whole.)
 flat_users() {  # flat_users COMPILER WARNINGS LANGUAGE STANDARD
     local c="$1 -x $3 -std=$4 $2" name="$1 $4"
-    [ -f "$here/flat_$header.c" ] || return 0
+    [ -f "$here/flat_$header.c" ] && whole || return 0
     ! one_of_each "$1" "$CC" ||
         row "$name -O2 -O3: users in 2D, stb_ds.h included before" with_stb flat_program "$c" "$1"
     ! one_of_each "$1" "$CXX" ||
@@ -635,7 +639,7 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
         row "$compiler $main: every symbol has the prefix" symbols "$c" impl.c
         row "$compiler $main: every declared name has the prefix" names "$c"
     fi
-    if is_fed; then feeds "$compiler" "$warnings" "$language" "$main"; fi
+    if is_fed && whole; then feeds "$compiler" "$warnings" "$language" "$main"; fi
 }
 
 is_fed() { [ "$header" = nlist ]; }
@@ -786,12 +790,6 @@ cuda_rows() {
         row "nvcc, _CUDA" skip "no cuda/$header.cu"; return
     fi
     [ ! "${FULL:-}" ] || row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
-    # Kernels of a header that has parts: with all of them. (tests/cuda/registers.sh compiles those
-    # of the header alone, but for nbody.h.)
-    if [ "$label" = "$header" ] && [ "$parts" ] && [ ! "${FULL:-}" ]; then
-        [ "$header" != nbody ] || row "nvcc c++17: _CUDA, one .cu" only_compiles "$n" cuda_impl.cu
-        row "nvcc c++17: every macro has the prefix" cuda_macros "$n"; return
-    fi
     row "nvcc c++17: _CUDA, one .cu and two C files; every symbol has the prefix" \
         cuda_program_and_symbols "$n" "$nvcc" "$cc"
     if is_fed && [ "${FULL:-}" ]; then
@@ -824,6 +822,7 @@ full_rows() {
             only_compiles "$CXX -x c++ -std=c++17 -fsyntax-only -fno-exceptions -fno-rtti $warn" \
             impl.c
     fi
+    whole || return 0       # (kernels alone: the programs of docs/ compile them)
     thirty_two_bits "$CC" c c99
     if [ "${FULL:-}" ]; then
         if have "$CXX"; then
@@ -838,7 +837,7 @@ full_rows() {
 
 # One part: what could differ from the header with all of them is what it takes from another one.
 part_rows() {
-    row "$CC c99 -O2: two users and an implementation" program "$CC -std=c99 -O2 $warn" "$CC"
+    row "$CC c99 -O0: two users and an implementation" program "$CC -std=c99 -O0 $warn" "$CC"
     if have clang; then row "clang c99: implementation" only_compiles \
         "clang -std=c99 -fsyntax-only $clang_warn" impl.c; fi
     if have "$CXX"; then row "$CXX c++17: implementation" only_compiles \
