@@ -265,7 +265,7 @@ self_check() {
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
     plant packaging/python/library/trees.h 's/image\[a\] - wrap\[a\] + own/image[a] + wrap[a] + own/'
     plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
-    plant packaging/python/library/jax.h 's/search->count > to->capacity) return/0) return/'
+    plant packaging/python/library/jax.h 's/to->i\[e\] = to->j\[e\] = n;/to->i[e] = to->j[e] = 0;/'
     plant packaging/python/library/dlpack.h 's/python->let_go(lent->owner);/;/'
     library "$work/src" "$work/planted.so" -O1; report $? "the library with planted bugs compiles"
     found xla_call dlpack_out
