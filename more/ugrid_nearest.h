@@ -34,7 +34,8 @@
              periodic axes each particle counts once, as its nearest image.
    Cost      the particles in the cells within the distance of the k-th, those of rounds that were
              too small, and a look at each of these cells. In a crowded cell all are tested. From
-             far outside the box, or amid empty cells, each doubling of the radius is a round.
+             far outside the box, or amid empty cells, each doubling of the radius is a round. In an
+             unbounded grid all particles are tested once a round has more cells than buckets.
    Memory    only ugrid_nearest_rows allocates, where it says so. Stack: 12 KB (double: 20 KB).
 
    >>changes
