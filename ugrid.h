@@ -2036,14 +2036,19 @@ UGRID_FN int ugrid_i_by_buckets(const ugrid *grid)
            grid->desc.walk == UGRID_CELLS;
 }
 
-/* Is a point in the cells x .. end-1 of row y, z of an unbounded grid? */
+/* Is a point in row y, z of the cells of an unbounded grid? */
+UGRID_FN int ugrid_i_is_in_row(const ugrid *grid, const ugrid_real *p, int32_t y, int32_t z)
+{
+    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
+           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z);
+}
+
+/* Is it in the cells x .. end-1 of that row? */
 UGRID_FN int ugrid_i_is_in_strip(const ugrid *grid, const ugrid_real *p, int32_t x, int32_t end,
                                  int32_t y, int32_t z)
 {
-    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
-           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z) &&
-           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) >= x &&
-           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) < end;
+    int32_t const cell = ugrid_i_raw_coordinate(&grid->axis[0], p[0]);
+    return ugrid_i_is_in_row(grid, p, y, z) && cell >= x && cell < end;
 }
 
 /* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
