@@ -1139,13 +1139,13 @@ UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3])
     return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]);
 }
 
-/* A NaN, by its bits: the same on every machine. */
-UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
+/* A NaN, or infinity, by its bits: the same on every machine. */
+UGRID_FN_WALK ugrid_real ugrid_i_not_finite(int nan)
 {
 #if UGRID_I_REAL_KIND == 1
-    uint32_t const bits = 0x7FC00000u;
+    uint32_t const bits = 0x7F800000u | (uint32_t)nan << 22;
 #else
-    uint64_t const bits = 0x7FF8000000000000u;
+    uint64_t const bits = 0x7FF0000000000000u | (uint64_t)nan << 51;
 #endif
     ugrid_real x;
     memcpy(&x, &bits, sizeof x);
@@ -2036,14 +2036,19 @@ UGRID_FN int ugrid_i_by_buckets(const ugrid *grid)
            grid->desc.walk == UGRID_CELLS;
 }
 
-/* Is a point in the cells x .. end-1 of row y, z of an unbounded grid? */
+/* Is a point in row y, z of the cells of an unbounded grid? */
+UGRID_FN int ugrid_i_is_in_row(const ugrid *grid, const ugrid_real *p, int32_t y, int32_t z)
+{
+    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
+           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z);
+}
+
+/* Is it in the cells x .. end-1 of that row? */
 UGRID_FN int ugrid_i_is_in_strip(const ugrid *grid, const ugrid_real *p, int32_t x, int32_t end,
                                  int32_t y, int32_t z)
 {
-    return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
-           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z) &&
-           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) >= x &&
-           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) < end;
+    int32_t const cell = ugrid_i_raw_coordinate(&grid->axis[0], p[0]);
+    return ugrid_i_is_in_row(grid, p, y, z) && cell >= x && cell < end;
 }
 
 /* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
@@ -3072,8 +3077,7 @@ static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
                   least = desc->buckets ? desc->buckets : about_n;
     int32_t buckets = 1;
     while (buckets < least) buckets *= 2;
-    if (!desc->buckets)
-        while (buckets > 1 && buckets > desc->max_cells) buckets /= 2;
+    while (!desc->buckets && buckets > 1 && buckets > desc->max_cells) buckets /= 2;
     return buckets;
 }
 
@@ -3438,7 +3442,8 @@ static int32_t ugrid_i_prefix_sum(int32_t *count, int32_t cells)
 UGRID_FN ugrid_record ugrid_i_record_at(const ugrid *grid, const ugrid_real p[3], int32_t link)
 {
     ugrid_record record;
-    record.x[0] = ugrid_i_is_outside(grid, p) ? ugrid_i_nan() : ugrid_i_wrap(&grid->axis[0], p[0]);
+    record.x[0] =
+        ugrid_i_is_outside(grid, p) ? ugrid_i_not_finite(1) : ugrid_i_wrap(&grid->axis[0], p[0]);
     record.x[1] = ugrid_i_wrap(&grid->axis[1], p[1]);
     record.x[2] = ugrid_i_wrap(&grid->axis[2], p[2]);
     record.link = link;
@@ -5579,7 +5584,7 @@ static int ugrid_i_member_row(const ugrid_i_search *search, ugrid_i_crew *block,
     ugrid_i_candidates *const set = &block->set;
     ugrid_real const p[3] = {set->x[k], set->y[k], set->z[k]};
     int32_t found = ugrid_i_row(search, set, p, k, k + 1, set->hits), h, kept = 0;
-    if (search->half && !ugrid_i_tight(search->grid)) set->x[k] = ugrid_i_nan();
+    if (search->half && !ugrid_i_tight(search->grid)) set->x[k] = ugrid_i_not_finite(1);
     if (search->half && ugrid_i_tight(search->grid)) {
         for (h = 0; h < found; h++) {
             set->hits[kept] = set->hits[h];

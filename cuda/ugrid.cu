@@ -291,7 +291,9 @@ __device__ __forceinline__ void ugrid_i_each_near(const ugrid &grid, const ugrid
 
 /* f(place, record) for the candidates of a walk through hashed cells that accept(place, record), in
    its order. A strip of cells is a range of buckets, and holds entries of other cells, too: far
-   ones, and those of other strips of the walk. An entry counts in the strip of its own cell. */
+   ones, and those of other strips of the walk. An entry counts in the strip of its own cell: its
+   row says which, where the row has one strip. (Almost every candidate is accepted in some lane of
+   a warp, so the test is on the way of all.) */
 template <class Accept, class F>
 __device__ __forceinline__ void ugrid_i_each_hashed(const ugrid &grid, const ugrid_near &walk,
                                                     Accept accept, F f)
@@ -306,10 +308,12 @@ __device__ __forceinline__ void ugrid_i_each_hashed(const ugrid &grid, const ugr
                 int32_t const bucket = whole ? 0 : ugrid_i_hash(x, y, z, buckets);
                 next = whole ? x_end : ugrid_i_end_of_piece(x, x_end, bucket, buckets);
                 int32_t const begin = grid.start[bucket], end = grid.start[bucket + next - x];
+                bool const one = x == low && next == x_end;
                 for (int32_t k = begin; k < end; k++) {
                     ugrid_record const record = ugrid_i_fetch_record(&grid.record[k]);
-                    if (accept(k, record) &&
-                        (whole || ugrid_i_is_in_strip(&grid, record.x, x, next, y, z)))
+                    if (!accept(k, record)) continue;
+                    if (whole || (one ? ugrid_i_is_in_row(&grid, record.x, y, z)
+                                      : ugrid_i_is_in_strip(&grid, record.x, x, next, y, z)))
                         f(k, record);
                 }
             }

@@ -34,7 +34,8 @@
              periodic axes each particle counts once, as its nearest image.
    Cost      the particles in the cells within the distance of the k-th, those of rounds that were
              too small, and a look at each of these cells. In a crowded cell all are tested. From
-             far outside the box, or amid empty cells, each doubling of the radius is a round.
+             far outside the box, or amid empty cells, each doubling of the radius is a round. In an
+             unbounded grid all particles are tested once a round has more cells than buckets.
    Memory    only ugrid_nearest_rows allocates, where it says so. Stack: 12 KB (double: 20 KB).
 
    >>changes
@@ -312,19 +313,6 @@ typedef struct ugrid_i_nearest_job {
     int32_t pieces;
 } ugrid_i_nearest_job;
 
-/* Infinity, by its bits. */
-static ugrid_real ugrid_i_infinity(void)
-{
-#if UGRID_I_REAL_KIND == 1
-    uint32_t const bits = 0x7F800000u;
-#else
-    uint64_t const bits = 0x7FF0000000000000u;
-#endif
-    ugrid_real x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* Row q, of a point of the box. finite 0: it is empty. */
 static void ugrid_i_nearest_row(const ugrid_i_nearest_job *job, int32_t q, const ugrid_real at[3],
                                 int32_t self, int finite)
@@ -339,7 +327,7 @@ static void ugrid_i_nearest_row(const ugrid_i_nearest_job *job, int32_t q, const
     if (finite && job->k > 0) ugrid_i_search_around(&search);
     for (e = search.kept.count; e < job->k; e++) {
         job->ids[row + (size_t)e] = -1;
-        job->distances2[row + (size_t)e] = ugrid_i_infinity();
+        job->distances2[row + (size_t)e] = ugrid_i_not_finite(0);
     }
     job->found[q] = search.kept.count;
 }

@@ -548,7 +548,32 @@ static double nearest_work(scene s, int32_t n)
     return work;
 }
 
-/* ugrid_nearest: particles spread evenly, over the box and over a line of it. */
+/* Work of the nearest of each of n particles that are alone: hashed cells of edge 1, all over
+   2^17 of them along each axis. Over the n^2 tests of a look at all particles for each. */
+static double lone_work(int32_t n)
+{
+    ugrid grid = {0};
+    ugrid_desc d;
+    real *pos = scene_points(EVEN, n, 3), *d2 = NEW(real, n);
+    int32_t *ids = NEW(int32_t, n), *found = NEW(int32_t, n), i;
+    double work;
+    for (i = 0; i < 3 * n; i++) pos[i] *= 131072;
+    memset(&d, 0, sizeof d);
+    d.unbounded = 1;
+    d.cell = 1;
+    CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, n), UGRID_OK);
+    costs_begin();
+    CHECK_RESULT(ugrid_nearest_rows(&grid, NULL, 0, n, 1, (real)1e15, ids, d2, found), UGRID_OK);
+    work = costs_end() / ((double)n * n);
+    ugrid_free(&grid);
+    free(pos);
+    free(d2);
+    free(ids);
+    free(found);
+    return work;
+}
+
+/* ugrid_nearest: particles spread evenly, over the box and over a line of it; alone. */
 static void test_nearest(void **state)
 {
     int32_t const n = size_of_run(1000);
@@ -563,6 +588,9 @@ static void test_nearest(void **state)
         CHECK_BELOW(few, 1.5 * even);
         CHECK_GROWTH(many, few, 1.3);
     }
+    far = lone_work(256);
+    costs_show("ugrid_nearest_rows, a test", "alone", far);
+    CHECK_BELOW(far, 400);
     if (quick_run()) return;
     far = nearest_work(ONE_FAR, 5000); /* ugrid_fit makes an unbounded grid */
     costs_show("ugrid_nearest_rows, a point", "one far", far);

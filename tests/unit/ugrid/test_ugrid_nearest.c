@@ -91,7 +91,7 @@ static void check_nearest(const ugrid *grid, int32_t m, int32_t k, ugrid_real re
         int32_t const count = expected_of(grid, points + dim * i, -1, k, reach, hits);
         CHECK_RESULT(ugrid_nearest(grid, points + dim * i, k, reach, one, one2, &one_found),
                      UGRID_OK);
-        for (e = one_found; e < k; e++) one[e] = -1, one2[e] = ugrid_i_infinity();
+        for (e = one_found; e < k; e++) one[e] = -1, one2[e] = ugrid_i_not_finite(0);
         CHECK(is_expected(hits, count, k, one, one2, one_found));
         CHECK(is_expected(hits, count, k, ids + k * i, d2 + k * i, found[i]));
     }
@@ -272,7 +272,7 @@ static void refuse_bad_boxes(void **state)
     CHECK_RESULT(ugrid_query_box(&grid, box, NULL, 1, &found), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_query_box(&grid, box, &id, -1, &found), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, NULL), UGRID_BAD_ARGUMENT);
-    box[4] = ugrid_i_infinity();
+    box[4] = ugrid_i_not_finite(0);
     CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, &found), UGRID_NOT_FINITE);
     ugrid_free(&grid);
 }
@@ -303,7 +303,7 @@ static void refuse_bad_calls(void **state)
     CHECK_RESULT(ugrid_nearest_rows(&grid, NULL, 0, 2, 1, 1, ids, d2, &found), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_nearest_rows(&grid, NULL, 0, 1, 1, 1, ids, d2, &found), UGRID_OK);
     CHECK(found == 0 && ids[0] == -1);
-    p[1] = ugrid_i_nan();
+    p[1] = ugrid_i_not_finite(1);
     CHECK_RESULT(ugrid_nearest(&grid, p, 1, 1, ids, d2, &found), UGRID_NOT_FINITE);
     CHECK_RESULT(ugrid_nearest_rows(&grid, p, 0, 1, 1, 1, ids, d2, &found), UGRID_OK);
     CHECK(found == 0 && ids[0] == -1);
