@@ -303,9 +303,15 @@ def forks(lib):
         pid = os.fork()
         if pid == 0:
             signal.alarm(60)
-            found = []
-            run_tasks(lib, found.append, 30, 3)
-            os._exit(0 if sorted(found) == list(range(30)) else 1)
+            found, threads = [], set()
+
+            def note(k):
+                found.append(k)
+                threads.add(threading.get_native_id())
+                time.sleep(0.005)
+
+            run_tasks(lib, note, 30, 3)
+            os._exit(0 if sorted(found) == list(range(30)) and len(threads) > 1 else 1)
         lines.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
     codes, ends = [], threading.Event()
