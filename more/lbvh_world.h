@@ -2637,14 +2637,15 @@ static int lbvh_i_update_pairs(lbvh_world *world)
     return fits;
 }
 
-/* Removed objects give their indices back; those that have to search again stay listed. */
-static void lbvh_i_end_changes(lbvh_world *world)
+/* Removed objects give their indices back; where memory ended, those that have to search again stay
+   listed. (What was done in pieces does so once more.) */
+static void lbvh_i_end_changes(lbvh_world *world, int fits)
 {
     int32_t k, kept = 0;
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const search = lbvh_i_searches(object);
+        int const search = !fits && lbvh_i_searches(object);
         if (search) world->changed[kept++] = index;
         object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
         if (object->alive) continue;
@@ -2666,7 +2667,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
     fits = lbvh_i_update_pairs(world);
-    lbvh_i_end_changes(world);
+    lbvh_i_end_changes(world, fits);
     if (!fits) return LBVH_OUT_OF_MEMORY;
     return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
@@ -2818,25 +2819,33 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>parallel-world: what changed objects meet, in pieces
+   >>parallel-world: an update in pieces
 
-   A search reads the trees, which stay as they are while pairs begin and end. So all objects search
-   first, in tasks; then the calling thread goes through them in the serial order, and takes what
-   each one met. A piece has a room of its own for what it finds. A group of searches that has none
-   is left to the calling thread: whatever the rooms, the pairs are the same.
+   Trees stay as they are while pairs begin and end, and pairs while objects search. So tasks search
+   first, compare what objects meet with the pairs they have, and write down what has to be done:
+   deeds. Then the calling thread does them, in the serial order. A piece has a room of its own. A
+   group that finds none, or in which an object is removed or gets another state or filter, is left
+   to the calling thread: whatever the rooms, the pairs are the same.
+
+   Objects a and b are both listed: what both see counts for the first one. While tasks run, mark is
+   job.base + 2 place + 1 for a listed object that searches, and one less for another listed one.
    ---------------------------------------------------------------------------------------------- */
 
-/* Room of a piece for visits, and for objects met beyond its share. */
-enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
-       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
+enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE, /* a piece's room */
+       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2,   /* deeds of a piece beyond its share */
+       LBVH_I_OWN_PAIRS = 64 };                 /* more are left to the calling thread */
+
+/* pair >= 0: it ends, if it is still that of these two; else it has moved. */
+typedef struct lbvh_i_deed { int32_t object, other, pair; } lbvh_i_deed;
+enum { LBVH_I_BEGINS = -1, LBVH_I_LEFT = -2 }; /* left: the group at place `object` of the list */
 
 typedef struct lbvh_i_world_job {
     const lbvh_world *world;
     const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
-    int32_t *met;               /* [n] how many objects each one met, -1: not searched */
-    lbvh_visit *visits;         /* [pieces][2][LBVH_I_PIECE_VISITS] */
-    int32_t *found;             /* [pieces][room] objects met */
-    int32_t n, pieces, room;
+    lbvh_visit *visits;         /* [pieces][3][LBVH_I_PIECE_VISITS]; a third of them: found */
+    lbvh_i_deed *deed;          /* [pieces][room] */
+    int32_t *count;             /* [pieces] deeds */
+    int32_t n, pieces, room, base;
     int later;
 } lbvh_i_world_job;
 
@@ -2851,95 +2860,210 @@ static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
 static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int32_t n)
 {
     size_t const most = (size_t)lbvh_i_world_pieces(world, world->capacity),
-                 all = 8 * (size_t)world->capacity + 4 * (size_t)world->pair_capacity,
-                 spare = most * LBVH_I_PIECE_SPARE, visits = most * 2 * LBVH_I_PIECE_VISITS;
-    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
-                       2 * visits + (size_t)world->capacity + all + spare, sizeof(int32_t), 0))
+                 deeds = 4 * (size_t)world->capacity + (size_t)world->pair_capacity +
+                         most * LBVH_I_PIECE_SPARE,
+                 visits = 3 * most * LBVH_I_PIECE_VISITS;
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF, 2 * visits + 3 * deeds + most, sizeof(int32_t), 0))
         return 0;
     job->world = world;
     job->n = n;
     job->pieces = lbvh_i_world_pieces(world, n);
     job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
-    job->met = (int32_t *)(void *)(job->visits + visits);
-    job->found = job->met + world->capacity;
-    job->room = (int32_t)((all + spare) / (size_t)job->pieces > INT32_MAX / 2
-                              ? INT32_MAX / 2 : (all + spare) / (size_t)job->pieces);
+    job->deed = (lbvh_i_deed *)(void *)(job->visits + visits);
+    job->count = (int32_t *)(void *)(job->deed + deeds);
+    job->room = (int32_t)(deeds / (size_t)job->pieces > INT32_MAX / 2
+                              ? INT32_MAX / 2 : deeds / (size_t)job->pieces);
     return 1;
 }
 
-/* The objects that piece k has, from *begin on, end at *end. */
-static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_t *begin,
-                                  int32_t *end)
+/* 1 if an object is listed before place k; `searches`: and searches, too. */
+LBVH_FN_HOT int lbvh_i_is_before(const lbvh_i_world_job *job, int32_t index, int32_t k,
+                                 int searches)
 {
-    *begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-    *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+    int32_t const place = job->world->mark[index] - job->base;
+    return place >= 0 && place < 2 * k && (place % 2 || !searches);
 }
 
-/* A task: the searches of its objects, group by group. */
-static void lbvh_i_search_world_piece(void *context, int32_t k)
+/* The deeds of the object at place k of the list, which met what `found` says: its pairs that do
+   not touch end, and those that it has not begin. Their number, -1: there is no room for them.
+   (lbvh_i_review_pairs and lbvh_i_begin_pairs, where only its box has changed.) */
+static int32_t lbvh_i_find_deeds(const lbvh_i_world_job *job, int32_t k, const int32_t *found,
+                                 int32_t count, lbvh_i_deed *to, int32_t room)
+{
+    const lbvh_world *world = job->world;
+    int32_t const index = job->index[k];
+    const lbvh_object *own = &world->object[index];
+    const lbvh_node *box = lbvh_i_box_stored(world, index);
+    int32_t has[LBVH_I_OWN_PAIRS], pairs = 0, deeds = 0, entry, f, i;
+    for (entry = own->first_pair; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        int32_t const other = world->pair[entry / 2].object[1 - entry % 2];
+        if (pairs == LBVH_I_OWN_PAIRS || deeds == room) return -1;
+        has[pairs] = other;
+        to[deeds].object = index;
+        to[deeds].other = other;
+        to[deeds].pair = entry / 2;
+        if (lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) pairs++;
+        else deeds += !lbvh_i_is_before(job, other, k, 0);
+    }
+    for (f = 0; f < count; f++) {
+        int32_t const other = found[f];
+        for (i = 0; i < pairs && has[i] != other; i++) continue;
+        if (i < pairs || other == index) continue;
+        if (!world->desc.allow && lbvh_i_is_before(job, other, k, 1)) continue;
+        if (!lbvh_i_may_pair(own, &world->object[other])) continue;
+        if (deeds == room) return -1;
+        to[deeds].object = index;
+        to[deeds].other = other;
+        to[deeds++].pair = LBVH_I_BEGINS;
+    }
+    return deeds;
+}
+
+/* The deeds of the group of `count` objects from place k on; -1: it is left. */
+static int32_t lbvh_i_search_for_deeds(const lbvh_i_world_job *job, lbvh_i_group *group, int32_t k,
+                                       int32_t count, lbvh_i_deed *to, int32_t room)
+{
+    int32_t i, deeds = 0;
+    for (i = 0; i < count; i++) {
+        const lbvh_object *object = &job->world->object[job->index[k + i]];
+        if (!lbvh_i_searches(object) || (object->changed & (LBVH_I_REFILTER | LBVH_I_STATE)))
+            return -1;
+    }
+    lbvh_i_prefetch_pairs(job->world, job->index + k, count);
+    lbvh_i_begin_group(job->world, group, job->index + k, count, job->later);
+    if (!lbvh_i_search_group(job->world, group)) return -1;
+    for (i = 0; i < count; i++) {
+        int32_t const more =
+            lbvh_i_find_deeds(job, k + i, group->found + group->first[i],
+                              group->first[i + 1] - group->first[i], to + deeds, room - deeds);
+        if (more < 0) return -1;
+        deeds += more;
+    }
+    return deeds;
+}
+
+/* A task: the deeds of its objects, group by group. */
+static void lbvh_i_search_world_piece(void *context, int32_t piece)
 {
     lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    int32_t const end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    lbvh_i_deed *to = job->deed + (size_t)piece * (size_t)job->room;
+    int32_t k = (int32_t)lbvh_i_cut(job->n, job->pieces, piece), done = 0;
+    int32_t left = (end - k + LBVH_I_GROUP - 1) / LBVH_I_GROUP; /* each may be left: a deed */
     lbvh_i_group group;
-    int32_t i, m, end, used = 0;
-    group.room = LBVH_I_PIECE_VISITS;
-    group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
+    group.room = group.found_room = LBVH_I_PIECE_VISITS;
+    group.waiting = job->visits + 3 * (size_t)piece * LBVH_I_PIECE_VISITS;
     group.visited = group.waiting + LBVH_I_PIECE_VISITS;
-    lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_GROUP) {
-        int32_t const count = lbvh_i_group_of(end - i);
-        int32_t s = 0;
-        int searched;
-        group.found = job->found + (size_t)k * (size_t)job->room + used;
-        group.found_room = job->room - used;
-        lbvh_i_begin_group(job->world, &group, job->index + i, count, job->later);
-        searched = lbvh_i_search_group(job->world, &group);
-        for (m = 0; m < count; m++) {
-            job->met[i + m] = searched ? 0 : -1;
-            if (!searched || s == group.count || group.index[s] != job->index[i + m]) continue;
-            job->met[i + m] = group.first[s + 1] - group.first[s];
-            s++;
-        }
-        if (searched) used += group.met;
+    group.found = (int32_t *)(void *)(group.visited + LBVH_I_PIECE_VISITS);
+    for (; k < end; k += LBVH_I_GROUP) {
+        int32_t const deeds = lbvh_i_search_for_deeds(job, &group, k, lbvh_i_group_of(end - k),
+                                                      to + done, job->room - done - left--);
+        if (deeds < 0) {
+            to[done].object = k;
+            to[done++].pair = LBVH_I_LEFT;
+        } else done += deeds;
+    }
+    job->count[piece] = done;
+}
+
+/* Prefetches what a deed needs: its pair and its objects, or, `soon`, the pairs beside it. */
+LBVH_FN_HOT void lbvh_i_prefetch_deed(const lbvh_world *world, const lbvh_i_deed *deed, int soon)
+{
+    const lbvh_pair *pair = &world->pair[deed->pair < 0 ? 0 : deed->pair];
+    const lbvh_object *own = &world->object[deed->object], *other = &world->object[deed->other];
+    if (deed->pair == LBVH_I_LEFT) return;
+    if (!soon) {
+        LBVH_I_PREFETCH(own);
+        LBVH_I_PREFETCH(other);
+        LBVH_I_PREFETCH(pair);
+    } else if (deed->pair < 0) {
+        LBVH_I_PREFETCH(&world->pair[own->first_pair / 2]);
+        LBVH_I_PREFETCH(&world->pair[other->first_pair / 2]);
+    } else {
+        LBVH_I_PREFETCH(&world->pair[pair->next[0] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->prev[0] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->next[1] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->prev[1] / 2]);
     }
 }
 
-/* Takes what the objects of a piece have met. */
-static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *world, int32_t k,
-                                    int *fits)
+/* Ends or begins a pair. 0: no memory. (A filter of the caller's may have refused the other object
+   what it allows this one.) */
+static int lbvh_i_do_deed(lbvh_world *world, const lbvh_i_deed *deed)
 {
-    const int32_t *found = job->found + (size_t)k * (size_t)job->room;
-    int32_t i, m, end;
-    lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_GROUP) {
-        int32_t const count = lbvh_i_group_of(end - i);
-        if (job->met[i] < 0) {
-            lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);
-            continue;
-        }
-        lbvh_i_prefetch_pairs(world, job->index + i, count);
-        for (m = i; m < i + count; m++) {
-            lbvh_i_update_pairs_of(world, job->index[m], found, job->met[m], fits);
-            found += job->met[m];
-        }
+    int32_t const a = deed->object, b = deed->other;
+    const lbvh_pair *pair = &world->pair[deed->pair];
+    int32_t none = -1;
+    if (deed->pair >= 0) {
+        int const there = deed->pair < world->pairs &&
+                          ((pair->object[0] == a && pair->object[1] == b) ||
+                           (pair->object[0] == b && pair->object[1] == a));
+        lbvh_i_end_pair(world, there ? deed->pair : lbvh_world_find_pair(world, a, b), &none);
+        return 1;
     }
+    if (world->desc.allow && (lbvh_world_find_pair(world, a, b) >= 0 ||
+                              !world->desc.allow(world->desc.user, a, b)))
+        return 1;
+    return lbvh_i_begin_pair(world, a, b);
+}
+
+/* Does the deeds of a piece. */
+static void lbvh_i_do_deeds(const lbvh_i_world_job *job, lbvh_world *world, int32_t piece,
+                            int *fits)
+{
+    enum { SOON = 6, LATER = 12 };
+    const lbvh_i_deed *deed = job->deed + (size_t)piece * (size_t)job->room;
+    int32_t const count = job->count[piece],
+                  end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i + LATER < count) lbvh_i_prefetch_deed(world, deed + i + LATER, 0);
+        if (i + SOON < count) lbvh_i_prefetch_deed(world, deed + i + SOON, 1);
+        if (deed[i].pair == LBVH_I_LEFT) {
+            int32_t const k = deed[i].object, searched = world->searched;
+            lbvh_i_update_pairs_of_group(world, job->index + k, lbvh_i_group_of(end - k),
+                                         job->later, fits);
+            world->searched = searched; /* they are counted with all */
+        } else if (*fits || deed[i].pair >= 0) *fits &= lbvh_i_do_deed(world, deed + i);
+    }
+}
+
+/* A task: the listed objects of a piece, in mark, and how many of them search. */
+static void lbvh_i_mark_piece(void *context, int32_t piece)
+{
+    lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    int32_t const end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    int32_t k, searches = 0;
+    for (k = (int32_t)lbvh_i_cut(job->n, job->pieces, piece); k < end; k++) {
+        int const one = lbvh_i_searches(&job->world->object[job->index[k]]);
+        job->world->mark[job->index[k]] = job->base + 2 * k + one;
+        searches += one;
+    }
+    job->count[piece] = searches;
 }
 
 /* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
-   and nothing was done. */
+   or a task was left out, and nothing was done. */
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits)
 {
+    const lbvh_parallel *parallel = &world->desc.parallel;
     lbvh_i_world_job job;
-    int32_t k;
+    int32_t k, searches = 0;
     if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
     job.index = index;
     job.later = later;
-    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_search_world_piece, &job) !=
-        LBVH_OK) {
-        world->not_run = 1;
-        for (k = 0; k < n; k++) job.met[k] = -1;
-    }
-    for (k = 0; k < job.pieces; k++) lbvh_i_take_world_piece(&job, world, k, fits);
+    if (world->token > INT32_MAX / 4) lbvh_i_forget_marks(world);
+    job.base = world->token + 1;
+    world->token += 2 * n + 1;
+    world->not_run |= lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_mark_piece, &job) != LBVH_OK;
+    if (world->not_run) return 0;
+    for (k = 0; k < job.pieces; k++) searches += job.count[k];
+    world->not_run =
+        lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_search_world_piece, &job) != LBVH_OK;
+    if (world->not_run) return 0;
+    for (k = 0; k < job.pieces; k++) lbvh_i_do_deeds(&job, world, k, fits);
+    world->searched += searches;
     return 1;
 }
 
