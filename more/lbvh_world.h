@@ -827,6 +827,9 @@ enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8,
 static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits);
+struct lbvh_i_copied;
+static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
+                                 const struct lbvh_i_copied *root);
 
 /* Where an array begins in its block: at a multiple of a cache line. */
 static char *lbvh_i_start(const lbvh_block *block)
@@ -1400,11 +1403,12 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
-/* Categories and heights of inner nodes, whose children come after them, from those of leaves. */
-static void lbvh_i_unite_categories(lbvh_world_tree *tree)
+/* Categories and heights of the inner nodes among begin .. end - 1, whose children come after them,
+   from those of leaves. */
+static void lbvh_i_unite_categories(lbvh_world_tree *tree, int32_t begin, int32_t end)
 {
     int32_t at;
-    for (at = tree->used - 1; at >= 0; at--) {
+    for (at = end - 1; at >= begin; at--) {
         int32_t const l = tree->node[at].link;
         if (l < 0) continue;
         tree->category[at] = tree->category[l] | tree->category[l + 1];
@@ -1412,38 +1416,70 @@ static void lbvh_i_unite_categories(lbvh_world_tree *tree)
     }
 }
 
+/* A node of the scratch tree and its first leaf; where it goes, and where what is below it does. */
+typedef struct lbvh_i_copied { int32_t from, first, at, below; } lbvh_i_copied;
+
+static int32_t lbvh_i_leaves_of(const lbvh_world *world, lbvh_i_copied which)
+{
+    return lbvh_last_place(&world->scratch, &world->scratch.node[which.from]) - which.first + 1;
+}
+
+/* Copies a node. An inner one: its children are the first two of `next`, the left one last; 1. */
+static int lbvh_i_copy_node(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_copied which,
+                            lbvh_i_copied *next)
+{
+    const lbvh *from = &world->scratch;
+    const lbvh_node *node = &from->node[which.from];
+    int32_t const at = which.at, u = which.below;
+    tree->node[at] = *node;
+    tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
+    if (lbvh_is_leaf(from, which.from)) {
+        lbvh_i_prefetch_bound(world, which.from);
+        lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
+        return 0;
+    }
+    tree->node[at].link = u;
+    tree->parent[u] = tree->parent[u + 1] = at;
+    next[1].from = node->link;
+    next[1].first = which.first;
+    next[1].at = u;
+    next[1].below = u + 2;
+    next[0].from = lbvh_right_child(from, node);
+    next[0].first = lbvh_split_place(from, node) + 1;
+    next[0].at = u + 1;
+    next[0].below = u + 2 + 2 * (next[0].first - which.first - 1);
+    return 1;
+}
+
+/* Copies a node and all below it. */
+static void lbvh_i_copy_below(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_copied which)
+{
+    lbvh_i_copied waiting[LBVH_STACK + 2];
+    int32_t const nodes = 2 * lbvh_i_leaves_of(world, which) - 2;
+    int32_t top = 1;
+    waiting[0] = which;
+    while (top > 0) {
+        lbvh_i_copied const next = waiting[--top];
+        top += 2 * lbvh_i_copy_node(world, tree, next, waiting + top);
+    }
+    lbvh_i_unite_categories(tree, which.below, which.below + nodes);
+    lbvh_i_unite_categories(tree, which.at, which.at + 1);
+}
+
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
 static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
 {
-    const lbvh *from = &world->scratch;
-    int32_t waiting[2][LBVH_STACK + 1]; /* nodes of scratch, and where they go */
-    int32_t top = 0, at;
-    tree->leaves = from->n;
-    tree->used = 1;
+    lbvh_i_copied root;
+    int32_t const n = world->scratch.n;
+    tree->leaves = n;
+    tree->used = n > 0 ? 2 * n - 1 : 1;
     tree->unused = -1;
     tree->changes = tree->too_deep = 0;
     tree->parent[0] = -1;
-    waiting[0][top] = waiting[1][top] = 0;
-    for (top = from->n > 0; top > 0;) {
-        const lbvh_node *node = &from->node[waiting[0][--top]];
-        int32_t const u = tree->used;
-        at = waiting[1][top];
-        tree->node[at] = *node;
-        tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
-        if (lbvh_is_leaf(from, waiting[0][top])) {
-            lbvh_i_prefetch_bound(world, waiting[0][top]);
-            lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
-            continue;
-        }
-        tree->used += 2;
-        tree->node[at].link = u;
-        tree->parent[u] = tree->parent[u + 1] = at;
-        waiting[0][top] = lbvh_right_child(from, node);
-        waiting[1][top++] = u + 1;
-        waiting[0][top] = node->link;
-        waiting[1][top++] = u;
-    }
-    if (from->n > 0) lbvh_i_unite_categories(tree);
+    root.from = root.first = root.at = 0;
+    root.below = 1;
+    if (n > 0 && !lbvh_i_copy_in_pieces(world, tree, &root))
+        lbvh_i_copy_below(world, tree, root);
 }
 
 /* The leaves begin .. end - 1 of the scratch tree, in their order, as a balanced tree in node
@@ -1480,7 +1516,7 @@ static void lbvh_i_halve(lbvh_world *world, lbvh_world_tree *tree)
     tree->used = 1;
     tree->node[0].skip = -1;
     lbvh_i_halve_leaves(world, tree, 0, 0, tree->leaves);
-    lbvh_i_unite_categories(tree);
+    lbvh_i_unite_categories(tree, 0, tree->used);
 }
 
 /* Of the reasons of an update the gravest counts. */
@@ -2854,6 +2890,61 @@ static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
 {
     int32_t const fewest = LBVH_I_PIECE / 4;
     return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+enum { LBVH_I_MOST_COPIES = 4 * LBVH_I_BUILD_TASKS };
+
+/* A tree that is copied: the calling thread has copied `above`, tasks copy what is below the
+   others. */
+typedef struct lbvh_i_copy_job {
+    lbvh_world *world;
+    lbvh_world_tree *tree;
+    lbvh_i_copied below[LBVH_I_MOST_COPIES];
+    int32_t above[LBVH_I_MOST_COPIES];
+    int32_t count, copied, pieces;
+} lbvh_i_copy_job;
+
+/* A task: every pieces-th subtree. */
+static void lbvh_i_copy_piece(void *context, int32_t piece)
+{
+    lbvh_i_copy_job *job = (lbvh_i_copy_job *)context;
+    int32_t k;
+    for (k = piece; k < job->count; k += job->pieces)
+        lbvh_i_copy_below(job->world, job->tree, job->below[k]);
+}
+
+/* lbvh_i_copy_below for the whole tree, in pieces: subtrees with at most half a piece's leaves, or
+   so. 0: it has to be done yet. */
+static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
+                                 const lbvh_i_copied *root)
+{
+    lbvh_i_copy_job job;
+    int32_t k;
+    job.world = world;
+    job.tree = tree;
+    job.pieces = lbvh_i_world_pieces(world, tree->leaves);
+    job.below[0] = *root;
+    job.count = 1;
+    job.copied = 0;
+    if (job.pieces < 2) return 0;
+    for (k = 0; k < job.count && job.count < LBVH_I_MOST_COPIES; k++)
+        while (lbvh_i_leaves_of(world, job.below[k]) > tree->leaves / (2 * job.pieces) + 1 &&
+               job.count < LBVH_I_MOST_COPIES) {
+            lbvh_i_copied two[2];
+            (void)lbvh_i_copy_node(world, tree, job.below[k], two);
+            job.above[job.copied++] = job.below[k].at;
+            job.below[k] = two[1];
+            job.below[job.count++] = two[0];
+        }
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_copy_piece, &job) != LBVH_OK) {
+        world->not_run = 1;
+        return 0;
+    }
+    while (job.copied > 0) {
+        int32_t const at = job.above[--job.copied];
+        lbvh_i_unite_categories(tree, at, at + 1);
+    }
+    return 1;
 }
 
 /* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
