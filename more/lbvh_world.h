@@ -219,6 +219,7 @@ typedef struct lbvh_world {
     int32_t *mark;              /* by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
+    int32_t rebuilt;            /* it rebuilt the moving tree, which is the scratch one, too */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -827,6 +828,10 @@ enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8,
 static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits);
+static int32_t lbvh_i_gather_in_pieces(lbvh_world *world, int t, int32_t n);
+struct lbvh_i_ways;
+static int32_t lbvh_i_place_in_pieces(lbvh_world *world, const struct lbvh_i_ways *ways);
+static int lbvh_i_refit_in_world_pieces(lbvh_world *world, lbvh_world_tree *tree);
 struct lbvh_i_copied;
 static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
                                  const struct lbvh_i_copied *root);
@@ -1017,19 +1022,24 @@ static uint8_t lbvh_i_height_over(const lbvh_world_tree *tree, int32_t u)
     return (uint8_t)(most < 255 ? most + 1 : 255);
 }
 
+/* Corrects an inner node by its children; 0: it was right. */
+LBVH_FN_HOT int lbvh_i_refit_node(lbvh_world_tree *tree, int32_t at)
+{
+    lbvh_node *node = &tree->node[at];
+    int32_t const l = node->link, r = l + 1;
+    uint64_t const category = tree->category[l] | tree->category[r];
+    lbvh_node united = *node;
+    lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
+    if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return 0;
+    *node = united;
+    tree->category[at] = category;
+    return 1;
+}
+
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 {
-    for (; at >= 0; at = tree->parent[at]) {
-        lbvh_node *node = &tree->node[at];
-        int32_t const l = node->link, r = l + 1;
-        uint64_t const category = tree->category[l] | tree->category[r];
-        lbvh_node united = *node;
-        lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
-        if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return;
-        *node = united;
-        tree->category[at] = category;
-    }
+    while (at >= 0 && lbvh_i_refit_node(tree, at)) at = tree->parent[at];
 }
 
 /* An eighth of the edges of the union of two boxes, added up. (Edges, not surfaces, also in 3D:
@@ -1545,9 +1555,25 @@ LBVH_FN_HOT int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const 
     return n + 1;
 }
 
+/* Of the changed objects begin .. end - 1 those without a leaf that belong into tree t, from number n
+   on; `write` 0: only counts them. The number after the last one. */
+static int32_t lbvh_i_gather_some(const lbvh_world *world, int t, int32_t begin, int32_t end,
+                                  int32_t n, int write)
+{
+    int32_t k;
+    for (k = begin; k < end; k++) {
+        int32_t const index = world->changed[k];
+        const lbvh_object *object = &world->object[index];
+        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
+        if (write) (void)lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
+        n++;
+    }
+    return n;
+}
+
 /* The objects of a rebuild, with their boxes: those whose leaves did not change, in the order of
    the tree, and the changed ones, which have none. Their number. No other object is looked at. */
-static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchanged)
+static int32_t lbvh_i_gather_tree(lbvh_world *world, int t, int32_t unchanged)
 {
     const lbvh_world_tree *tree = &world->tree[t];
     int32_t at = 0, n = 0, k;
@@ -1558,13 +1584,8 @@ static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchan
         if (index < 0 || index == LBVH_I_NO_OBJECT) continue;
         n = lbvh_i_gather(world, index, node, n);
     }
-    for (k = 0; k < world->changed_count; k++) {
-        int32_t const index = world->changed[k];
-        const lbvh_object *object = &world->object[index];
-        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
-        n = lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
-    }
-    return n;
+    k = lbvh_i_gather_in_pieces(world, t, n);
+    return k >= 0 ? k : lbvh_i_gather_some(world, t, 0, world->changed_count, n, 1);
 }
 
 /* Builds one tree again, of the leaves that did not change and the changed objects that belong
@@ -2407,24 +2428,33 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    that end and those that begin
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_FEW_OF = 128 };   /* of so many leaves one: few changes */
-enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+enum { LBVH_I_FEW_OF = 128,     /* of so many leaves one: few changes */
+       LBVH_I_WHOLE_OF = 16,    /* more than that: all nodes are refitted at once */
+       LBVH_I_UNSORTED = 256 }; /* so few changes are taken in as they came */
 
+/* 1 if the leaf of a changed object gets its new box in its place: the parent's box holds that
+   (many changes: it touches the leaf's old one). */
+static int lbvh_i_leaf_stays(const lbvh_world *world, int32_t index, int many)
+{
+    const lbvh_object *object = &world->object[index];
+    const lbvh_world_tree *tree = &world->tree[object->tree];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
+    int32_t const leaf = object->leaf;
+    if (!object->alive || leaf < 0 || lbvh_i_tree_wanted(object) != object->tree) return 0;
+    if (leaf == 0) return 1;
+    return many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
+                : lbvh_i_holds(&tree->node[tree->parent[leaf]], box);
+}
 
-/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
-   where the parent's box holds the new one (many changes: where the new box touches the leaf's old
-   one). */
+/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted. */
 static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
                     *target = &world->tree[lbvh_i_tree_wanted(object)];
-    lbvh_node const *box = lbvh_i_box_stored(world, index);
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
-    if (object->alive && leaf >= 0 && tree == target &&
-        (leaf == 0 || (many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
-                            : lbvh_i_holds(&tree->node[tree->parent[leaf]], box)))) {
+    if (lbvh_i_leaf_stays(world, index, many)) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
         lbvh_i_refit_up(tree, tree->parent[leaf]);
         lbvh_i_give_reason(world, LBVH_REFIT);
@@ -2439,7 +2469,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
    that will be there. */
 typedef struct lbvh_i_changes { int32_t changed, unchanged, members; } lbvh_i_changes;
 
-static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_changes leaves[2])
+/* Gives objects their new states, too. */
+static void lbvh_i_count_changes(lbvh_world *world, lbvh_i_changes leaves[2])
 {
     int32_t k;
     int t;
@@ -2448,8 +2479,9 @@ static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_changes leaves[
         leaves[t].unchanged = leaves[t].members = world->tree[t].leaves;
     }
     for (k = 0; k < world->changed_count; k++) {
-        const lbvh_object *object = &world->object[world->changed[k]];
+        lbvh_object *object = &world->object[world->changed[k]];
         int const to = lbvh_i_tree_wanted(object);
+        object->state = object->wanted;
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0) {
             leaves[object->tree].changed++;
@@ -2474,22 +2506,70 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
     LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
 }
 
-/* All leaves of changed objects, except those of trees that are rebuilt next, which are
-   forgotten. */
-static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const int many[2])
+/* How an update treats a tree. */
+typedef struct lbvh_i_ways {
+    int rebuild[2], many[2];
+    int whole[2];       /* leaves that stay get their boxes first, and then all inner nodes theirs */
+} lbvh_i_ways;
+
+/* Of the changed objects begin .. end - 1: leaves of trees that are rebuilt next are forgotten, and
+   those that stay in a tree that is refitted as a whole get their boxes. How many are left. */
+static int32_t lbvh_i_place_some(lbvh_world *world, const lbvh_i_ways *ways, int32_t begin,
+                                 int32_t end)
 {
-    int32_t k;
-    for (k = 0; k < world->changed_count; k++) {
+    int32_t k, left = 0;
+    for (k = begin; k < end; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
+        lbvh_world_tree *tree = &world->tree[object->tree];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0 && rebuild[object->tree]) {
-            world->tree[object->tree].node[object->leaf].link = ~LBVH_I_NO_OBJECT;
+        if (object->leaf >= 0 && ways->rebuild[object->tree]) {
+            tree->node[object->leaf].link = ~LBVH_I_NO_OBJECT;
             object->leaf = -1;
+        } else if (ways->whole[object->tree] && lbvh_i_leaf_stays(world, index, 1)) {
+            lbvh_i_put_leaf(world, tree, object->leaf, index, tree->node[object->leaf].skip);
+            object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_LEAF);
+            continue;
         }
-        if (stays) lbvh_i_place_leaf(world, index, many[object->tree]);
+        left += object->leaf >= 0 || (object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)]);
+    }
+    return left;
+}
+
+/* Boxes and categories of a node and all inner nodes below it, children first. */
+static void lbvh_i_refit_below(lbvh_world_tree *tree, int32_t root)
+{
+    int32_t at = root;
+    for (;;) {
+        while (tree->node[at].link >= 0) at = tree->node[at].link;
+        while (at != root && at % 2 == 0) {     /* a right child: all below its parent is done */
+            at = tree->parent[at];
+            lbvh_i_refit_node(tree, at);
+        }
+        if (at == root) return;
+        at++;
+    }
+}
+
+/* All leaves of changed objects, except those of trees that are rebuilt next. */
+static void lbvh_i_place_leaves(lbvh_world *world, const lbvh_i_ways *ways)
+{
+    int32_t k, t, left = lbvh_i_place_in_pieces(world, ways);
+    if (left < 0) left = lbvh_i_place_some(world, ways, 0, world->changed_count);
+    for (t = 0; t < 2; t++) {
+        if (!ways->whole[t]) continue;
+        if (!lbvh_i_refit_in_world_pieces(world, &world->tree[t]))
+            lbvh_i_refit_below(&world->tree[t], 0);
+        lbvh_i_give_reason(world, LBVH_REFIT);
+    }
+    for (k = 0; left > 0 && k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const stays = object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)];
+        lbvh_i_prefetch_leaves(world, k);
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (stays) lbvh_i_place_leaf(world, index, ways->many[object->tree]);
         else if (object->leaf >= 0) {
             (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
@@ -2502,23 +2582,22 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const i
 static void lbvh_i_update_trees(lbvh_world *world)
 {
     lbvh_i_changes leaves[2];
-    int rebuild[2], many[2], t;
-    int32_t k;
+    lbvh_i_ways ways;
+    int t;
     lbvh_i_count_changes(world, leaves);
     for (t = 0; t < 2; t++) {
-        many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
-        if (many[t]) world->tree[t].changes += leaves[t].changed;
-        rebuild[t] = many[t] && (leaves[t].changed > leaves[t].members / 4 ||
-                                 world->tree[t].changes > leaves[t].members);
+        ways.many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
+        if (ways.many[t]) world->tree[t].changes += leaves[t].changed;
+        ways.rebuild[t] = ways.many[t] && (leaves[t].changed > leaves[t].members / 4 ||
+                                           world->tree[t].changes > leaves[t].members);
+        ways.whole[t] = ways.many[t] && !ways.rebuild[t] &&
+                        leaves[t].changed > world->tree[t].leaves / LBVH_I_WHOLE_OF;
     }
-    lbvh_i_place_leaves(world, rebuild, many);
-    for (t = 0; t < 2; t++) {
-        if (rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
+    world->rebuilt = ways.rebuild[0];
+    lbvh_i_place_leaves(world, &ways);
+    for (t = 1; t >= 0; t--) { /* the moving one last: lbvh_i_update_pairs_of_tree */
+        if (ways.rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
         else if (world->tree[t].too_deep) lbvh_i_rebuild(world, t, world->tree[t].leaves);
-    }
-    for (k = 0; k < world->changed_count; k++) {
-        lbvh_object *object = &world->object[world->changed[k]];
-        object->state = object->wanted;
     }
 }
 
@@ -2593,7 +2672,7 @@ static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index,
                                         int later, int *fits)
 {
     int32_t k;
-    if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
+    if (*fits && !world->not_run && lbvh_i_world_pieces(world, n) > 1 &&
         lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
         return;
     for (k = 0; k < n; k += LBVH_I_GROUP)
@@ -2615,6 +2694,9 @@ static int lbvh_i_all_search(const lbvh_world *world)
 static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
 {
     int32_t at = 0, n = 0;
+    if (world->rebuilt && lbvh_i_world_pieces(world, world->tree[0].leaves) > 1 &&
+        lbvh_i_update_pairs_in_pieces(world, NULL, world->tree[0].leaves, 1, fits))
+        return;
     while (at >= 0) {
         const lbvh_node *node = &world->tree[0].node[at];
         at = node->link < 0 ? node->skip : node->link;
@@ -2878,6 +2960,7 @@ enum { LBVH_I_BEGINS = -1, LBVH_I_LEFT = -2 }; /* left: the group at place `obje
 typedef struct lbvh_i_world_job {
     const lbvh_world *world;
     const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
+    int32_t *order;             /* [n] index, where that is the order of the scratch tree; or NULL */
     lbvh_visit *visits;         /* [pieces][3][LBVH_I_PIECE_VISITS]; a third of them: found */
     lbvh_i_deed *deed;          /* [pieces][room] */
     int32_t *count;             /* [pieces] deeds */
@@ -2892,59 +2975,169 @@ static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
     return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
 }
 
-enum { LBVH_I_MOST_COPIES = 4 * LBVH_I_BUILD_TASKS };
+enum { LBVH_I_MOST_PARTS = 4 * LBVH_I_BUILD_TASKS };
 
-/* A tree that is copied: the calling thread has copied `above`, tasks copy what is below the
-   others. */
-typedef struct lbvh_i_copy_job {
+/* A tree in parts: the calling thread has what is above them, which it finds first. */
+typedef struct lbvh_i_parts_job {
     lbvh_world *world;
     lbvh_world_tree *tree;
-    lbvh_i_copied below[LBVH_I_MOST_COPIES];
-    int32_t above[LBVH_I_MOST_COPIES];
-    int32_t count, copied, pieces;
-} lbvh_i_copy_job;
+    lbvh_i_copied part[LBVH_I_MOST_PARTS];  /* for a refit only `at` counts */
+    int32_t above[LBVH_I_MOST_PARTS];
+    int32_t parts, others, pieces;
+} lbvh_i_parts_job;
 
-/* A task: every pieces-th subtree. */
-static void lbvh_i_copy_piece(void *context, int32_t piece)
+static void lbvh_i_begin_parts(lbvh_i_parts_job *job, lbvh_world *world, lbvh_world_tree *tree)
 {
-    lbvh_i_copy_job *job = (lbvh_i_copy_job *)context;
-    int32_t k;
-    for (k = piece; k < job->count; k += job->pieces)
-        lbvh_i_copy_below(job->world, job->tree, job->below[k]);
+    memset(&job->part[0], 0, sizeof job->part[0]);
+    job->world = world;
+    job->tree = tree;
+    job->pieces = lbvh_i_world_pieces(world, tree->leaves);
+    job->parts = 1;
+    job->others = 0;
 }
 
-/* lbvh_i_copy_below for the whole tree, in pieces: subtrees with at most half a piece's leaves, or
-   so. 0: it has to be done yet. */
+/* Part k becomes two. */
+static void lbvh_i_part(lbvh_i_parts_job *job, int32_t k, lbvh_i_copied left, lbvh_i_copied right)
+{
+    job->above[job->others++] = job->part[k].at;
+    job->part[k] = left;
+    job->part[job->parts++] = right;
+}
+
+/* A task: every pieces-th part is copied. */
+static void lbvh_i_copy_piece(void *context, int32_t piece)
+{
+    lbvh_i_parts_job *job = (lbvh_i_parts_job *)context;
+    int32_t k;
+    for (k = piece; k < job->parts; k += job->pieces)
+        lbvh_i_copy_below(job->world, job->tree, job->part[k]);
+}
+
+/* lbvh_i_copy_below for the whole tree, in pieces: parts have at most half a piece's leaves, or so.
+   0: it has to be done yet. */
 static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
                                  const lbvh_i_copied *root)
 {
-    lbvh_i_copy_job job;
+    lbvh_i_parts_job job;
+    lbvh_i_copied two[2];
     int32_t k;
-    job.world = world;
-    job.tree = tree;
-    job.pieces = lbvh_i_world_pieces(world, tree->leaves);
-    job.below[0] = *root;
-    job.count = 1;
-    job.copied = 0;
+    memset(two, 0, sizeof two);
+    lbvh_i_begin_parts(&job, world, tree);
     if (job.pieces < 2) return 0;
-    for (k = 0; k < job.count && job.count < LBVH_I_MOST_COPIES; k++)
-        while (lbvh_i_leaves_of(world, job.below[k]) > tree->leaves / (2 * job.pieces) + 1 &&
-               job.count < LBVH_I_MOST_COPIES) {
-            lbvh_i_copied two[2];
-            (void)lbvh_i_copy_node(world, tree, job.below[k], two);
-            job.above[job.copied++] = job.below[k].at;
-            job.below[k] = two[1];
-            job.below[job.count++] = two[0];
+    job.part[0] = *root;
+    for (k = 0; k < job.parts; k++)
+        while (job.parts < LBVH_I_MOST_PARTS &&
+               lbvh_i_leaves_of(world, job.part[k]) > tree->leaves / (2 * job.pieces) + 1) {
+            (void)lbvh_i_copy_node(world, tree, job.part[k], two);
+            lbvh_i_part(&job, k, two[1], two[0]);
         }
-    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_copy_piece, &job) != LBVH_OK) {
+    world->not_run |=
+        lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_copy_piece, &job) != LBVH_OK;
+    while (job.others-- > 0)
+        lbvh_i_unite_categories(tree, job.above[job.others], job.above[job.others] + 1);
+    return !world->not_run;
+}
+
+/* A task: every pieces-th part is refitted. */
+static void lbvh_i_refit_world_piece(void *context, int32_t piece)
+{
+    lbvh_i_parts_job *job = (lbvh_i_parts_job *)context;
+    int32_t k;
+    for (k = piece; k < job->parts; k += job->pieces)
+        lbvh_i_refit_below(job->tree, job->part[k].at);
+}
+
+/* lbvh_i_refit_below for the whole tree, in pieces: some parts for each, by levels of the tree. 0:
+   it has to be done yet. */
+static int lbvh_i_refit_in_world_pieces(lbvh_world *world, lbvh_world_tree *tree)
+{
+    lbvh_i_parts_job job;
+    int32_t first = 0, k, end;
+    lbvh_i_begin_parts(&job, world, tree);
+    if (job.pieces < 2) return 0;
+    for (; job.parts < 4 * job.pieces && first < job.parts; first = k)
+        for (k = first, end = job.parts; k < end; k++) {
+            lbvh_i_copied left = job.part[k], right = left;
+            left.at = tree->node[left.at].link;
+            right.at = left.at + 1;
+            if (left.at >= 0 && job.parts < LBVH_I_MOST_PARTS) lbvh_i_part(&job, k, left, right);
+        }
+    world->not_run |= lbvh_i_in_pieces(&world->desc.parallel, job.pieces,
+                                       lbvh_i_refit_world_piece, &job) != LBVH_OK;
+    while (job.others-- > 0) (void)lbvh_i_refit_node(tree, job.above[job.others]);
+    return !world->not_run;
+}
+
+/* Work on the changed objects. */
+typedef struct lbvh_i_changes_job {
+    lbvh_world *world;
+    const lbvh_i_ways *ways;
+    int32_t pieces, t;
+    int32_t count[LBVH_I_BUILD_TASKS];      /* by piece: leaves left; objects to gather, then the
+                                               first one's place */
+} lbvh_i_changes_job;
+
+/* A task: lbvh_i_place_some. */
+static void lbvh_i_place_piece(void *context, int32_t k)
+{
+    lbvh_i_changes_job *job = (lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    job->count[k] = lbvh_i_place_some(job->world, job->ways, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                                      (int32_t)lbvh_i_cut(n, job->pieces, k + 1));
+}
+
+/* lbvh_i_place_some for all; -1: it has to be done yet. */
+static int32_t lbvh_i_place_in_pieces(lbvh_world *world, const lbvh_i_ways *ways)
+{
+    lbvh_i_changes_job job;
+    int32_t k, left = 0;
+    memset(&job, 0, sizeof job);
+    job.world = world;
+    job.ways = ways;
+    job.pieces = lbvh_i_world_pieces(world, world->changed_count);
+    if (job.pieces < 2) return -1;
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_place_piece, &job) != LBVH_OK)
         world->not_run = 1;
-        return 0;
+    for (k = 0; k < job.pieces; k++) left += job.count[k];
+    return world->not_run ? -1 : left;
+}
+
+/* A task: how many objects of its there are to gather; then, with their places, it gathers them. */
+static void lbvh_i_count_gathered(void *context, int32_t k)
+{
+    lbvh_i_changes_job *job = (lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    job->count[k] = lbvh_i_gather_some(job->world, job->t, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                                       (int32_t)lbvh_i_cut(n, job->pieces, k + 1), 0, 0);
+}
+static void lbvh_i_gather_piece(void *context, int32_t k)
+{
+    const lbvh_i_changes_job *job = (const lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    (void)lbvh_i_gather_some(job->world, job->t, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                             (int32_t)lbvh_i_cut(n, job->pieces, k + 1), job->count[k], 1);
+}
+
+/* lbvh_i_gather_some for all, from number n on; -1: it has to be done yet. */
+static int32_t lbvh_i_gather_in_pieces(lbvh_world *world, int t, int32_t n)
+{
+    const lbvh_parallel *parallel = &world->desc.parallel;
+    lbvh_i_changes_job job;
+    int32_t k;
+    memset(&job, 0, sizeof job);
+    job.world = world;
+    job.t = t;
+    job.pieces = lbvh_i_world_pieces(world, world->changed_count);
+    if (job.pieces < 2 || world->not_run) return -1;
+    world->not_run = lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_count_gathered, &job) != LBVH_OK;
+    for (k = 0; k < job.pieces; k++) {
+        int32_t const count = job.count[k];
+        job.count[k] = n;
+        n += count;
     }
-    while (job.copied > 0) {
-        int32_t const at = job.above[--job.copied];
-        lbvh_i_unite_categories(tree, at, at + 1);
-    }
-    return 1;
+    if (world->not_run) return -1;
+    world->not_run = lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_gather_piece, &job) != LBVH_OK;
+    return world->not_run ? -1 : n;
 }
 
 /* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
@@ -2954,7 +3147,8 @@ static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int3
                  deeds = 4 * (size_t)world->capacity + (size_t)world->pair_capacity +
                          most * LBVH_I_PIECE_SPARE,
                  visits = 3 * most * LBVH_I_PIECE_VISITS;
-    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF, 2 * visits + 3 * deeds + most, sizeof(int32_t), 0))
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF, 2 * visits + 3 * deeds + most + (size_t)world->capacity, sizeof(int32_t),
+                       0))
         return 0;
     job->world = world;
     job->n = n;
@@ -2962,6 +3156,7 @@ static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int3
     job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
     job->deed = (lbvh_i_deed *)(void *)(job->visits + visits);
     job->count = (int32_t *)(void *)(job->deed + deeds);
+    job->order = job->count + most;
     job->room = (int32_t)(deeds / (size_t)job->pieces > INT32_MAX / 2
                               ? INT32_MAX / 2 : deeds / (size_t)job->pieces);
     return 1;
@@ -3124,17 +3319,20 @@ static void lbvh_i_mark_piece(void *context, int32_t piece)
 {
     lbvh_i_world_job *job = (lbvh_i_world_job *)context;
     int32_t const end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    const lbvh *from = &job->world->scratch;
     int32_t k, searches = 0;
     for (k = (int32_t)lbvh_i_cut(job->n, job->pieces, piece); k < end; k++) {
-        int const one = lbvh_i_searches(&job->world->object[job->index[k]]);
+        int one;
+        if (job->order) job->order[k] = job->world->gathered_index[lbvh_i_id(from, k)];
+        one = lbvh_i_searches(&job->world->object[job->index[k]]);
         job->world->mark[job->index[k]] = job->base + 2 * k + one;
         searches += one;
     }
     job->count[piece] = searches;
 }
 
-/* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
-   or a task was left out, and nothing was done. */
+/* The pairs of n changed objects, in this order, their searches in pieces; index NULL: in the order
+   of the scratch tree. 0: no memory for that, or a task was left out, and nothing was done. */
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits)
 {
@@ -3142,7 +3340,8 @@ static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index
     lbvh_i_world_job job;
     int32_t k, searches = 0;
     if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
-    job.index = index;
+    job.index = index ? index : job.order;
+    if (index) job.order = NULL;
     job.later = later;
     if (world->token > INT32_MAX / 4) lbvh_i_forget_marks(world);
     job.base = world->token + 1;
