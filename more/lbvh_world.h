@@ -3246,6 +3246,7 @@ static void lbvh_i_search_world_piece(void *context, int32_t piece)
                                                       to + done, job->room - done - left--);
         if (deeds < 0) {
             to[done].object = k;
+            to[done].other = 0;
             to[done++].pair = LBVH_I_LEFT;
         } else done += deeds;
     }
@@ -3278,9 +3279,9 @@ LBVH_FN_HOT void lbvh_i_prefetch_deed(const lbvh_world *world, const lbvh_i_deed
 static int lbvh_i_do_deed(lbvh_world *world, const lbvh_i_deed *deed)
 {
     int32_t const a = deed->object, b = deed->other;
-    const lbvh_pair *pair = &world->pair[deed->pair];
     int32_t none = -1;
     if (deed->pair >= 0) {
+        const lbvh_pair *pair = &world->pair[deed->pair];
         int const there = deed->pair < world->pairs &&
                           ((pair->object[0] == a && pair->object[1] == b) ||
                            (pair->object[0] == b && pair->object[1] == a));
