@@ -1555,8 +1555,8 @@ LBVH_FN_HOT int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const 
     return n + 1;
 }
 
-/* Of the changed objects begin .. end - 1 those without a leaf that belong into tree t, from number n
-   on; `write` 0: only counts them. The number after the last one. */
+/* Of the changed objects begin .. end - 1 those without a leaf that belong into tree t, from number
+   n on; `write` 0: only counts them. The number after the last one. */
 static int32_t lbvh_i_gather_some(const lbvh_world *world, int t, int32_t begin, int32_t end,
                                   int32_t n, int write)
 {
@@ -2509,7 +2509,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
 /* How an update treats a tree. */
 typedef struct lbvh_i_ways {
     int rebuild[2], many[2];
-    int whole[2];       /* leaves that stay get their boxes first, and then all inner nodes theirs */
+    int whole[2];       /* leaves that stay get their boxes, then all inner nodes theirs */
 } lbvh_i_ways;
 
 /* Of the changed objects begin .. end - 1: leaves of trees that are rebuilt next are forgotten, and
@@ -2960,7 +2960,7 @@ enum { LBVH_I_BEGINS = -1, LBVH_I_LEFT = -2 }; /* left: the group at place `obje
 typedef struct lbvh_i_world_job {
     const lbvh_world *world;
     const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
-    int32_t *order;             /* [n] index, where that is the order of the scratch tree; or NULL */
+    int32_t *order;             /* [n] index, if that is the order of the scratch tree; or NULL */
     lbvh_visit *visits;         /* [pieces][3][LBVH_I_PIECE_VISITS]; a third of them: found */
     lbvh_i_deed *deed;          /* [pieces][room] */
     int32_t *count;             /* [pieces] deeds */
@@ -3147,7 +3147,8 @@ static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int3
                  deeds = 4 * (size_t)world->capacity + (size_t)world->pair_capacity +
                          most * LBVH_I_PIECE_SPARE,
                  visits = 3 * most * LBVH_I_PIECE_VISITS;
-    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF, 2 * visits + 3 * deeds + most + (size_t)world->capacity, sizeof(int32_t),
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
+                       2 * visits + 3 * deeds + most + (size_t)world->capacity, sizeof(int32_t),
                        0))
         return 0;
     job->world = world;
