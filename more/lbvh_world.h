@@ -23,12 +23,12 @@
    >>rules: those of lbvh.h, and
 
    Memory   about 420 bytes an object, 40 and twice desc.pair_bytes a pair (float); arrays double,
-            in lbvh_world_insert and, for pairs, in lbvh_world_update. With desc.parallel 36 and 16
-            more, and 72 KB for each piece of an update.
+            in lbvh_world_insert and, for pairs, in lbvh_world_update. With desc.parallel 52 and 12
+            more, and 110 KB for each piece of an update.
    Threads  One thread at a time may change a world; any number may search one that does not change.
-            With desc.parallel lbvh_world_update searches in tasks (lbvh.h, >>parallel); what has an
-            order, such as the pairs that begin and end, is done by the calling thread. LBVH_NOT_RUN
-            leaves a complete world.
+            With desc.parallel lbvh_world_update refits, rebuilds and searches in tasks (lbvh.h,
+            >>parallel); what has an order is done by the calling thread: leaves that change their
+            place, and the pairs that begin and end. LBVH_NOT_RUN leaves a complete world.
    Limits   2^28 objects, and pairs.
 
    To learn it from this file, read >>world, >>world-trees, and lbvh_world_update at the end of
@@ -107,9 +107,10 @@ extern "C" {
    ways to the deepest ones are shortened alone (lbvh_i_shorten). So in updates that change few
    leaves, at most one of 128, a change costs O(log n), in whatever order objects come, and the tree
    stays as good as a new one. Updates that change more leave leaves that move a little in their
-   places, which is cheaper, and build the tree again (lbvh_build, then the nodes in depth-first
-   order) when more than a quarter of its leaves change, or as many as it has have changed in such
-   updates: a change costs O(log n) in the mean. A rebuild looks at no object outside its tree.
+   places, which is cheaper (and, where more than one of 16 changes, refit all nodes at once), and
+   build the tree again (lbvh_build, then the nodes in depth-first order) when more than a quarter
+   of its leaves change, or as many as it has have changed in such updates: a change costs O(log n)
+   in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
