@@ -71,8 +71,8 @@ static void nearfield_i_wait(nearfield_i_condition *until, nearfield_i_mutex *lo
 {
     (void)SleepConditionVariableSRW(until, lock, INFINITE, 0);
 }
-static void nearfield_i_wake(nearfield_i_condition *one) { WakeConditionVariable(one); }
-static void nearfield_i_wake_all(nearfield_i_condition *all) { WakeAllConditionVariable(all); }
+static void nearfield_i_signal(nearfield_i_condition *one) { WakeConditionVariable(one); }
+static void nearfield_i_signal_all(nearfield_i_condition *all) { WakeAllConditionVariable(all); }
 
 static DWORD WINAPI nearfield_i_begin(void *pool)
 {
@@ -98,8 +98,11 @@ static void nearfield_i_wait(nearfield_i_condition *until, nearfield_i_mutex *lo
 {
     (void)pthread_cond_wait(until, lock);
 }
-static void nearfield_i_wake(nearfield_i_condition *one) { (void)pthread_cond_signal(one); }
-static void nearfield_i_wake_all(nearfield_i_condition *all) { (void)pthread_cond_broadcast(all); }
+static void nearfield_i_signal(nearfield_i_condition *one) { (void)pthread_cond_signal(one); }
+static void nearfield_i_signal_all(nearfield_i_condition *all)
+{
+    (void)pthread_cond_broadcast(all);
+}
 
 /* In the child there is one thread, whoever held the lock. */
 static void nearfield_i_forked(void)
@@ -157,7 +160,7 @@ static void nearfield_i_help(nearfield_i_pool *pool)
         call->helpers--;
         call->inside++;
         nearfield_i_work_off(pool, call);
-        if (--call->inside == 0) nearfield_i_wake_all(&pool->done);
+        if (--call->inside == 0) nearfield_i_signal_all(&pool->done);
     }
     nearfield_i_unlock(&pool->lock);
 }
@@ -176,7 +179,7 @@ static void nearfield_i_open(nearfield_i_pool *pool, nearfield_i_call *call)
            nearfield_i_start(pool, &pool->thread[pool->threads]))
         pool->threads++;
     nearfield_i_unlock(&pool->lock);
-    for (k = 0; k < helpers; k++) nearfield_i_wake(&pool->work);
+    for (k = 0; k < helpers; k++) nearfield_i_signal(&pool->work);
 }
 
 /* A hook for desc.parallel.run; `user` is the number of threads, the caller's included. Where the
@@ -215,7 +218,7 @@ NEARFIELD_API void nearfield_end_threads(void)
     nearfield_i_pool *pool = &nearfield_i_all;
     nearfield_i_lock(&pool->lock);
     pool->ending = 1;
-    nearfield_i_wake_all(&pool->work);
+    nearfield_i_signal_all(&pool->work);
     nearfield_i_unlock(&pool->lock);
     while (pool->threads > 0) nearfield_i_join(pool->thread[--pool->threads]);
     pool->ending = 0;
