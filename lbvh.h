@@ -5391,6 +5391,7 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *ne
    >>faster-rows: the nearest elements of many points, in an order
 
    Points are taken in Morton order: a search then finds in the cache what the one before has read.
+   Several pieces deal the points by their highest bits first, so that each has a region of its own.
    Each piece sorts its own points, by keys that hold both:
 
        key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
@@ -5400,6 +5401,7 @@ typedef struct lbvh_i_rows_job {
     const lbvh_i_rows *rows;
     int32_t pieces;
     uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
+    int dealt;                      /* the keys are in that half, by their highest bits */
 } lbvh_i_rows_job;
 
 /* The key of a point. */
@@ -5414,6 +5416,12 @@ static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
     return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
 }
 
+/* The key of point q, or of place q where keys are dealt. */
+static uint64_t lbvh_i_row_key(const lbvh_i_rows_job *job, int32_t q)
+{
+    return job->dealt ? job->key[job->rows->m + q] : lbvh_i_point_key(job->rows, q);
+}
+
 /* A task: the rows of its points, in their order. */
 static void lbvh_i_rows_piece(void *context, int32_t piece)
 {
@@ -5423,7 +5431,7 @@ static void lbvh_i_rows_piece(void *context, int32_t piece)
                   end = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece + 1);
     int32_t q;
     if (job->key) {
-        for (q = begin; q < end; q++) job->key[q] = lbvh_i_point_key(rows, q);
+        for (q = begin; q < end; q++) job->key[q] = lbvh_i_row_key(job, q);
         lbvh_i_radix(job->key + begin, job->key + rows->m + begin, end - begin);
     }
     if (LBVH_I_RUNS(lbvh_i_rows_by_runs(rows, job->key, begin, end))) return;
@@ -5441,6 +5449,37 @@ static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
     return lbvh_i_take_block(&tree->desc.allocator, bytes);
 }
 
+/* A task: the keys of its points. */
+static void lbvh_i_point_keys_piece(void *context, int32_t piece)
+{
+    const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
+    int32_t const end = (int32_t)lbvh_i_cut(job->rows->m, job->pieces, piece + 1);
+    int32_t q;
+    for (q = (int32_t)lbvh_i_cut(job->rows->m, job->pieces, piece); q < end; q++)
+        job->key[q] = lbvh_i_point_key(job->rows, q);
+}
+
+/* All rows, in several pieces. (The deal is a hundredth of the searches: it is not cut.) */
+static lbvh_result lbvh_i_rows_in_pieces(lbvh_i_rows_job *job)
+{
+    const lbvh_parallel *parallel = &job->rows->tree->desc.parallel;
+    int32_t const m = job->rows->m;
+    int32_t begin[256], q, d, sum = 0;
+    if (!job->key) return lbvh_i_in_pieces(parallel, job->pieces, lbvh_i_rows_piece, job);
+    if (lbvh_i_in_pieces(parallel, job->pieces, lbvh_i_point_keys_piece, job) != LBVH_OK)
+        return LBVH_NOT_RUN;
+    memset(begin, 0, sizeof begin);
+    for (q = 0; q < m; q++) begin[job->key[q] >> 56]++;
+    for (d = 0; d < 256; d++) {
+        int32_t const count = begin[d];
+        begin[d] = sum;
+        sum += count;
+    }
+    lbvh_i_deal(job->key, job->key + m, 0, m, begin, 3);
+    job->dealt = 1;
+    return lbvh_i_in_pieces(parallel, job->pieces, lbvh_i_rows_piece, job);
+}
+
 /* All rows, by one piece or by several. */
 static lbvh_result lbvh_i_nearest_in_pieces(const lbvh_i_rows *rows, int flags)
 {
@@ -5452,8 +5491,9 @@ static lbvh_result lbvh_i_nearest_in_pieces(const lbvh_i_rows *rows, int flags)
     job.rows = rows;
     job.pieces = lbvh_i_search_pieces(tree, rows->m);
     job.key = (uint64_t *)keys.memory;
+    job.dealt = 0;
     if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
-    else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
+    else result = lbvh_i_rows_in_pieces(&job);
     if (result != LBVH_OK)
         for (q = 0; q < rows->m; q++) lbvh_i_end_row(rows, q, rows->k);
     if (keys.memory) lbvh_i_release(&tree->desc.allocator, &keys);

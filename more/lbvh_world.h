@@ -23,12 +23,12 @@
    >>rules: those of lbvh.h, and
 
    Memory   about 420 bytes an object, 40 and twice desc.pair_bytes a pair (float); arrays double,
-            in lbvh_world_insert and, for pairs, in lbvh_world_update. With desc.parallel 36 and 16
-            more, and 72 KB for each piece of an update.
+            in lbvh_world_insert and, for pairs, in lbvh_world_update. With desc.parallel 52 and 12
+            more, and 110 KB for each piece of an update.
    Threads  One thread at a time may change a world; any number may search one that does not change.
-            With desc.parallel lbvh_world_update searches in tasks (lbvh.h, >>parallel); what has an
-            order, such as the pairs that begin and end, is done by the calling thread. LBVH_NOT_RUN
-            leaves a complete world.
+            With desc.parallel lbvh_world_update refits, rebuilds and searches in tasks (lbvh.h,
+            >>parallel); what has an order is done by the calling thread: leaves that change their
+            place, and the pairs that begin and end. LBVH_NOT_RUN leaves a complete world.
    Limits   2^28 objects, and pairs.
 
    To learn it from this file, read >>world, >>world-trees, and lbvh_world_update at the end of
@@ -107,9 +107,10 @@ extern "C" {
    ways to the deepest ones are shortened alone (lbvh_i_shorten). So in updates that change few
    leaves, at most one of 128, a change costs O(log n), in whatever order objects come, and the tree
    stays as good as a new one. Updates that change more leave leaves that move a little in their
-   places, which is cheaper, and build the tree again (lbvh_build, then the nodes in depth-first
-   order) when more than a quarter of its leaves change, or as many as it has have changed in such
-   updates: a change costs O(log n) in the mean. A rebuild looks at no object outside its tree.
+   places, which is cheaper (and, where more than one of 16 changes, refit all nodes at once), and
+   build the tree again (lbvh_build, then the nodes in depth-first order) when more than a quarter
+   of its leaves change, or as many as it has have changed in such updates: a change costs O(log n)
+   in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -219,6 +220,7 @@ typedef struct lbvh_world {
     int32_t *mark;              /* by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
+    int32_t rebuilt;            /* it rebuilt the moving tree, which is the scratch one, too */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -827,6 +829,13 @@ enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8,
 static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits);
+static int32_t lbvh_i_gather_in_pieces(lbvh_world *world, int t, int32_t n);
+struct lbvh_i_ways;
+static int32_t lbvh_i_place_in_pieces(lbvh_world *world, const struct lbvh_i_ways *ways);
+static int lbvh_i_refit_in_world_pieces(lbvh_world *world, lbvh_world_tree *tree);
+struct lbvh_i_copied;
+static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
+                                 const struct lbvh_i_copied *root);
 
 /* Where an array begins in its block: at a multiple of a cache line. */
 static char *lbvh_i_start(const lbvh_block *block)
@@ -1014,19 +1023,24 @@ static uint8_t lbvh_i_height_over(const lbvh_world_tree *tree, int32_t u)
     return (uint8_t)(most < 255 ? most + 1 : 255);
 }
 
+/* Corrects an inner node by its children; 0: it was right. */
+LBVH_FN_HOT int lbvh_i_refit_node(lbvh_world_tree *tree, int32_t at)
+{
+    lbvh_node *node = &tree->node[at];
+    int32_t const l = node->link, r = l + 1;
+    uint64_t const category = tree->category[l] | tree->category[r];
+    lbvh_node united = *node;
+    lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
+    if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return 0;
+    *node = united;
+    tree->category[at] = category;
+    return 1;
+}
+
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 {
-    for (; at >= 0; at = tree->parent[at]) {
-        lbvh_node *node = &tree->node[at];
-        int32_t const l = node->link, r = l + 1;
-        uint64_t const category = tree->category[l] | tree->category[r];
-        lbvh_node united = *node;
-        lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
-        if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return;
-        *node = united;
-        tree->category[at] = category;
-    }
+    while (at >= 0 && lbvh_i_refit_node(tree, at)) at = tree->parent[at];
 }
 
 /* An eighth of the edges of the union of two boxes, added up. (Edges, not surfaces, also in 3D:
@@ -1400,11 +1414,12 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
-/* Categories and heights of inner nodes, whose children come after them, from those of leaves. */
-static void lbvh_i_unite_categories(lbvh_world_tree *tree)
+/* Categories and heights of the inner nodes among begin .. end - 1, whose children come after them,
+   from those of leaves. */
+static void lbvh_i_unite_categories(lbvh_world_tree *tree, int32_t begin, int32_t end)
 {
     int32_t at;
-    for (at = tree->used - 1; at >= 0; at--) {
+    for (at = end - 1; at >= begin; at--) {
         int32_t const l = tree->node[at].link;
         if (l < 0) continue;
         tree->category[at] = tree->category[l] | tree->category[l + 1];
@@ -1412,38 +1427,70 @@ static void lbvh_i_unite_categories(lbvh_world_tree *tree)
     }
 }
 
+/* A node of the scratch tree and its first leaf; where it goes, and where what is below it does. */
+typedef struct lbvh_i_copied { int32_t from, first, at, below; } lbvh_i_copied;
+
+static int32_t lbvh_i_leaves_of(const lbvh_world *world, lbvh_i_copied which)
+{
+    return lbvh_last_place(&world->scratch, &world->scratch.node[which.from]) - which.first + 1;
+}
+
+/* Copies a node. An inner one: its children are the first two of `next`, the left one last; 1. */
+static int lbvh_i_copy_node(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_copied which,
+                            lbvh_i_copied *next)
+{
+    const lbvh *from = &world->scratch;
+    const lbvh_node *node = &from->node[which.from];
+    int32_t const at = which.at, u = which.below;
+    tree->node[at] = *node;
+    tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
+    if (lbvh_is_leaf(from, which.from)) {
+        lbvh_i_prefetch_bound(world, which.from);
+        lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
+        return 0;
+    }
+    tree->node[at].link = u;
+    tree->parent[u] = tree->parent[u + 1] = at;
+    next[1].from = node->link;
+    next[1].first = which.first;
+    next[1].at = u;
+    next[1].below = u + 2;
+    next[0].from = lbvh_right_child(from, node);
+    next[0].first = lbvh_split_place(from, node) + 1;
+    next[0].at = u + 1;
+    next[0].below = u + 2 + 2 * (next[0].first - which.first - 1);
+    return 1;
+}
+
+/* Copies a node and all below it. */
+static void lbvh_i_copy_below(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_copied which)
+{
+    lbvh_i_copied waiting[LBVH_STACK + 2];
+    int32_t const nodes = 2 * lbvh_i_leaves_of(world, which) - 2;
+    int32_t top = 1;
+    waiting[0] = which;
+    while (top > 0) {
+        lbvh_i_copied const next = waiting[--top];
+        top += 2 * lbvh_i_copy_node(world, tree, next, waiting + top);
+    }
+    lbvh_i_unite_categories(tree, which.below, which.below + nodes);
+    lbvh_i_unite_categories(tree, which.at, which.at + 1);
+}
+
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
 static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
 {
-    const lbvh *from = &world->scratch;
-    int32_t waiting[2][LBVH_STACK + 1]; /* nodes of scratch, and where they go */
-    int32_t top = 0, at;
-    tree->leaves = from->n;
-    tree->used = 1;
+    lbvh_i_copied root;
+    int32_t const n = world->scratch.n;
+    tree->leaves = n;
+    tree->used = n > 0 ? 2 * n - 1 : 1;
     tree->unused = -1;
     tree->changes = tree->too_deep = 0;
     tree->parent[0] = -1;
-    waiting[0][top] = waiting[1][top] = 0;
-    for (top = from->n > 0; top > 0;) {
-        const lbvh_node *node = &from->node[waiting[0][--top]];
-        int32_t const u = tree->used;
-        at = waiting[1][top];
-        tree->node[at] = *node;
-        tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
-        if (lbvh_is_leaf(from, waiting[0][top])) {
-            lbvh_i_prefetch_bound(world, waiting[0][top]);
-            lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
-            continue;
-        }
-        tree->used += 2;
-        tree->node[at].link = u;
-        tree->parent[u] = tree->parent[u + 1] = at;
-        waiting[0][top] = lbvh_right_child(from, node);
-        waiting[1][top++] = u + 1;
-        waiting[0][top] = node->link;
-        waiting[1][top++] = u;
-    }
-    if (from->n > 0) lbvh_i_unite_categories(tree);
+    root.from = root.first = root.at = 0;
+    root.below = 1;
+    if (n > 0 && !lbvh_i_copy_in_pieces(world, tree, &root))
+        lbvh_i_copy_below(world, tree, root);
 }
 
 /* The leaves begin .. end - 1 of the scratch tree, in their order, as a balanced tree in node
@@ -1480,7 +1527,7 @@ static void lbvh_i_halve(lbvh_world *world, lbvh_world_tree *tree)
     tree->used = 1;
     tree->node[0].skip = -1;
     lbvh_i_halve_leaves(world, tree, 0, 0, tree->leaves);
-    lbvh_i_unite_categories(tree);
+    lbvh_i_unite_categories(tree, 0, tree->used);
 }
 
 /* Of the reasons of an update the gravest counts. */
@@ -1509,9 +1556,25 @@ LBVH_FN_HOT int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const 
     return n + 1;
 }
 
+/* Of the changed objects begin .. end - 1 those without a leaf that belong into tree t, from number
+   n on; `write` 0: only counts them. The number after the last one. */
+static int32_t lbvh_i_gather_some(const lbvh_world *world, int t, int32_t begin, int32_t end,
+                                  int32_t n, int write)
+{
+    int32_t k;
+    for (k = begin; k < end; k++) {
+        int32_t const index = world->changed[k];
+        const lbvh_object *object = &world->object[index];
+        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
+        if (write) (void)lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
+        n++;
+    }
+    return n;
+}
+
 /* The objects of a rebuild, with their boxes: those whose leaves did not change, in the order of
    the tree, and the changed ones, which have none. Their number. No other object is looked at. */
-static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchanged)
+static int32_t lbvh_i_gather_tree(lbvh_world *world, int t, int32_t unchanged)
 {
     const lbvh_world_tree *tree = &world->tree[t];
     int32_t at = 0, n = 0, k;
@@ -1522,13 +1585,8 @@ static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchan
         if (index < 0 || index == LBVH_I_NO_OBJECT) continue;
         n = lbvh_i_gather(world, index, node, n);
     }
-    for (k = 0; k < world->changed_count; k++) {
-        int32_t const index = world->changed[k];
-        const lbvh_object *object = &world->object[index];
-        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
-        n = lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
-    }
-    return n;
+    k = lbvh_i_gather_in_pieces(world, t, n);
+    return k >= 0 ? k : lbvh_i_gather_some(world, t, 0, world->changed_count, n, 1);
 }
 
 /* Builds one tree again, of the leaves that did not change and the changed objects that belong
@@ -2371,24 +2429,33 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    that end and those that begin
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_FEW_OF = 128 };   /* of so many leaves one: few changes */
-enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+enum { LBVH_I_FEW_OF = 128,     /* of so many leaves one: few changes */
+       LBVH_I_WHOLE_OF = 16,    /* more than that: all nodes are refitted at once */
+       LBVH_I_UNSORTED = 256 }; /* so few changes are taken in as they came */
 
+/* 1 if the leaf of a changed object gets its new box in its place: the parent's box holds that
+   (many changes: it touches the leaf's old one). */
+static int lbvh_i_leaf_stays(const lbvh_world *world, int32_t index, int many)
+{
+    const lbvh_object *object = &world->object[index];
+    const lbvh_world_tree *tree = &world->tree[object->tree];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
+    int32_t const leaf = object->leaf;
+    if (!object->alive || leaf < 0 || lbvh_i_tree_wanted(object) != object->tree) return 0;
+    if (leaf == 0) return 1;
+    return many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
+                : lbvh_i_holds(&tree->node[tree->parent[leaf]], box);
+}
 
-/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
-   where the parent's box holds the new one (many changes: where the new box touches the leaf's old
-   one). */
+/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted. */
 static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
                     *target = &world->tree[lbvh_i_tree_wanted(object)];
-    lbvh_node const *box = lbvh_i_box_stored(world, index);
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
-    if (object->alive && leaf >= 0 && tree == target &&
-        (leaf == 0 || (many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
-                            : lbvh_i_holds(&tree->node[tree->parent[leaf]], box)))) {
+    if (lbvh_i_leaf_stays(world, index, many)) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
         lbvh_i_refit_up(tree, tree->parent[leaf]);
         lbvh_i_give_reason(world, LBVH_REFIT);
@@ -2403,7 +2470,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
    that will be there. */
 typedef struct lbvh_i_changes { int32_t changed, unchanged, members; } lbvh_i_changes;
 
-static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_changes leaves[2])
+/* Gives objects their new states, too. */
+static void lbvh_i_count_changes(lbvh_world *world, lbvh_i_changes leaves[2])
 {
     int32_t k;
     int t;
@@ -2412,8 +2480,9 @@ static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_changes leaves[
         leaves[t].unchanged = leaves[t].members = world->tree[t].leaves;
     }
     for (k = 0; k < world->changed_count; k++) {
-        const lbvh_object *object = &world->object[world->changed[k]];
+        lbvh_object *object = &world->object[world->changed[k]];
         int const to = lbvh_i_tree_wanted(object);
+        object->state = object->wanted;
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0) {
             leaves[object->tree].changed++;
@@ -2438,22 +2507,70 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
     LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
 }
 
-/* All leaves of changed objects, except those of trees that are rebuilt next, which are
-   forgotten. */
-static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const int many[2])
+/* How an update treats a tree. */
+typedef struct lbvh_i_ways {
+    int rebuild[2], many[2];
+    int whole[2];       /* leaves that stay get their boxes, then all inner nodes theirs */
+} lbvh_i_ways;
+
+/* Of the changed objects begin .. end - 1: leaves of trees that are rebuilt next are forgotten, and
+   those that stay in a tree that is refitted as a whole get their boxes. How many are left. */
+static int32_t lbvh_i_place_some(lbvh_world *world, const lbvh_i_ways *ways, int32_t begin,
+                                 int32_t end)
 {
-    int32_t k;
-    for (k = 0; k < world->changed_count; k++) {
+    int32_t k, left = 0;
+    for (k = begin; k < end; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
+        lbvh_world_tree *tree = &world->tree[object->tree];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0 && rebuild[object->tree]) {
-            world->tree[object->tree].node[object->leaf].link = ~LBVH_I_NO_OBJECT;
+        if (object->leaf >= 0 && ways->rebuild[object->tree]) {
+            tree->node[object->leaf].link = ~LBVH_I_NO_OBJECT;
             object->leaf = -1;
+        } else if (ways->whole[object->tree] && lbvh_i_leaf_stays(world, index, 1)) {
+            lbvh_i_put_leaf(world, tree, object->leaf, index, tree->node[object->leaf].skip);
+            object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_LEAF);
+            continue;
         }
-        if (stays) lbvh_i_place_leaf(world, index, many[object->tree]);
+        left += object->leaf >= 0 || (object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)]);
+    }
+    return left;
+}
+
+/* Boxes and categories of a node and all inner nodes below it, children first. */
+static void lbvh_i_refit_below(lbvh_world_tree *tree, int32_t root)
+{
+    int32_t at = root;
+    for (;;) {
+        while (tree->node[at].link >= 0) at = tree->node[at].link;
+        while (at != root && at % 2 == 0) {     /* a right child: all below its parent is done */
+            at = tree->parent[at];
+            lbvh_i_refit_node(tree, at);
+        }
+        if (at == root) return;
+        at++;
+    }
+}
+
+/* All leaves of changed objects, except those of trees that are rebuilt next. */
+static void lbvh_i_place_leaves(lbvh_world *world, const lbvh_i_ways *ways)
+{
+    int32_t k, t, left = lbvh_i_place_in_pieces(world, ways);
+    if (left < 0) left = lbvh_i_place_some(world, ways, 0, world->changed_count);
+    for (t = 0; t < 2; t++) {
+        if (!ways->whole[t]) continue;
+        if (!lbvh_i_refit_in_world_pieces(world, &world->tree[t]))
+            lbvh_i_refit_below(&world->tree[t], 0);
+        lbvh_i_give_reason(world, LBVH_REFIT);
+    }
+    for (k = 0; left > 0 && k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const stays = object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)];
+        lbvh_i_prefetch_leaves(world, k);
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (stays) lbvh_i_place_leaf(world, index, ways->many[object->tree]);
         else if (object->leaf >= 0) {
             (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
@@ -2466,23 +2583,22 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const i
 static void lbvh_i_update_trees(lbvh_world *world)
 {
     lbvh_i_changes leaves[2];
-    int rebuild[2], many[2], t;
-    int32_t k;
+    lbvh_i_ways ways;
+    int t;
     lbvh_i_count_changes(world, leaves);
     for (t = 0; t < 2; t++) {
-        many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
-        if (many[t]) world->tree[t].changes += leaves[t].changed;
-        rebuild[t] = many[t] && (leaves[t].changed > leaves[t].members / 4 ||
-                                 world->tree[t].changes > leaves[t].members);
+        ways.many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
+        if (ways.many[t]) world->tree[t].changes += leaves[t].changed;
+        ways.rebuild[t] = ways.many[t] && (leaves[t].changed > leaves[t].members / 4 ||
+                                           world->tree[t].changes > leaves[t].members);
+        ways.whole[t] = ways.many[t] && !ways.rebuild[t] &&
+                        leaves[t].changed > world->tree[t].leaves / LBVH_I_WHOLE_OF;
     }
-    lbvh_i_place_leaves(world, rebuild, many);
-    for (t = 0; t < 2; t++) {
-        if (rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
+    world->rebuilt = ways.rebuild[0];
+    lbvh_i_place_leaves(world, &ways);
+    for (t = 1; t >= 0; t--) { /* the moving one last: lbvh_i_update_pairs_of_tree */
+        if (ways.rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
         else if (world->tree[t].too_deep) lbvh_i_rebuild(world, t, world->tree[t].leaves);
-    }
-    for (k = 0; k < world->changed_count; k++) {
-        lbvh_object *object = &world->object[world->changed[k]];
-        object->state = object->wanted;
     }
 }
 
@@ -2557,7 +2673,7 @@ static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index,
                                         int later, int *fits)
 {
     int32_t k;
-    if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
+    if (*fits && !world->not_run && lbvh_i_world_pieces(world, n) > 1 &&
         lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
         return;
     for (k = 0; k < n; k += LBVH_I_GROUP)
@@ -2579,6 +2695,9 @@ static int lbvh_i_all_search(const lbvh_world *world)
 static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
 {
     int32_t at = 0, n = 0;
+    if (world->rebuilt && lbvh_i_world_pieces(world, world->tree[0].leaves) > 1 &&
+        lbvh_i_update_pairs_in_pieces(world, NULL, world->tree[0].leaves, 1, fits))
+        return;
     while (at >= 0) {
         const lbvh_node *node = &world->tree[0].node[at];
         at = node->link < 0 ? node->skip : node->link;
@@ -2637,14 +2756,15 @@ static int lbvh_i_update_pairs(lbvh_world *world)
     return fits;
 }
 
-/* Removed objects give their indices back; those that have to search again stay listed. */
-static void lbvh_i_end_changes(lbvh_world *world)
+/* Removed objects give their indices back; where memory ended, those that have to search again stay
+   listed. (What was done in pieces does so once more.) */
+static void lbvh_i_end_changes(lbvh_world *world, int fits)
 {
     int32_t k, kept = 0;
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const search = lbvh_i_searches(object);
+        int const search = !fits && lbvh_i_searches(object);
         if (search) world->changed[kept++] = index;
         object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
         if (object->alive) continue;
@@ -2666,7 +2786,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
     fits = lbvh_i_update_pairs(world);
-    lbvh_i_end_changes(world);
+    lbvh_i_end_changes(world, fits);
     if (!fits) return LBVH_OUT_OF_MEMORY;
     return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
@@ -2818,25 +2938,34 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>parallel-world: what changed objects meet, in pieces
+   >>parallel-world: an update in pieces
 
-   A search reads the trees, which stay as they are while pairs begin and end. So all objects search
-   first, in tasks; then the calling thread goes through them in the serial order, and takes what
-   each one met. A piece has a room of its own for what it finds. A group of searches that has none
-   is left to the calling thread: whatever the rooms, the pairs are the same.
+   Trees stay as they are while pairs begin and end, and pairs while objects search. So tasks search
+   first, compare what objects meet with the pairs they have, and write down what has to be done:
+   deeds. Then the calling thread does them, in the serial order. A piece has a room of its own. A
+   group that finds none, or in which an object is removed or gets another state or filter, is left
+   to the calling thread: whatever the rooms, the pairs are the same.
+
+   Objects a and b are both listed: what both see counts for the first one. While tasks run, mark is
+   job.base + 2 place + 1 for a listed object that searches, and one less for another listed one.
    ---------------------------------------------------------------------------------------------- */
 
-/* Room of a piece for visits, and for objects met beyond its share. */
-enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
-       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
+enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE, /* a piece's room */
+       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2,   /* deeds of a piece beyond its share */
+       LBVH_I_OWN_PAIRS = 64 };                 /* more are left to the calling thread */
+
+/* pair >= 0: it ends, if it is still that of these two; else it has moved. */
+typedef struct lbvh_i_deed { int32_t object, other, pair; } lbvh_i_deed;
+enum { LBVH_I_BEGINS = -1, LBVH_I_LEFT = -2 }; /* left: the group at place `object` of the list */
 
 typedef struct lbvh_i_world_job {
     const lbvh_world *world;
     const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
-    int32_t *met;               /* [n] how many objects each one met, -1: not searched */
-    lbvh_visit *visits;         /* [pieces][2][LBVH_I_PIECE_VISITS] */
-    int32_t *found;             /* [pieces][room] objects met */
-    int32_t n, pieces, room;
+    int32_t *order;             /* [n] index, if that is the order of the scratch tree; or NULL */
+    lbvh_visit *visits;         /* [pieces][3][LBVH_I_PIECE_VISITS]; a third of them: found */
+    lbvh_i_deed *deed;          /* [pieces][room] */
+    int32_t *count;             /* [pieces] deeds */
+    int32_t n, pieces, room, base;
     int later;
 } lbvh_i_world_job;
 
@@ -2847,99 +2976,387 @@ static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
     return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
 }
 
+enum { LBVH_I_MOST_PARTS = 4 * LBVH_I_BUILD_TASKS };
+
+/* A tree in parts: the calling thread has what is above them, which it finds first. */
+typedef struct lbvh_i_parts_job {
+    lbvh_world *world;
+    lbvh_world_tree *tree;
+    lbvh_i_copied part[LBVH_I_MOST_PARTS];  /* for a refit only `at` counts */
+    int32_t above[LBVH_I_MOST_PARTS];
+    int32_t parts, others, pieces;
+} lbvh_i_parts_job;
+
+static void lbvh_i_begin_parts(lbvh_i_parts_job *job, lbvh_world *world, lbvh_world_tree *tree)
+{
+    memset(&job->part[0], 0, sizeof job->part[0]);
+    job->world = world;
+    job->tree = tree;
+    job->pieces = lbvh_i_world_pieces(world, tree->leaves);
+    job->parts = 1;
+    job->others = 0;
+}
+
+/* Part k becomes two. */
+static void lbvh_i_part(lbvh_i_parts_job *job, int32_t k, lbvh_i_copied left, lbvh_i_copied right)
+{
+    job->above[job->others++] = job->part[k].at;
+    job->part[k] = left;
+    job->part[job->parts++] = right;
+}
+
+/* A task: every pieces-th part is copied. */
+static void lbvh_i_copy_piece(void *context, int32_t piece)
+{
+    lbvh_i_parts_job *job = (lbvh_i_parts_job *)context;
+    int32_t k;
+    for (k = piece; k < job->parts; k += job->pieces)
+        lbvh_i_copy_below(job->world, job->tree, job->part[k]);
+}
+
+/* lbvh_i_copy_below for the whole tree, in pieces: parts have at most half a piece's leaves, or so.
+   0: it has to be done yet. */
+static int lbvh_i_copy_in_pieces(lbvh_world *world, lbvh_world_tree *tree,
+                                 const lbvh_i_copied *root)
+{
+    lbvh_i_parts_job job;
+    lbvh_i_copied two[2];
+    int32_t k;
+    memset(two, 0, sizeof two);
+    lbvh_i_begin_parts(&job, world, tree);
+    if (job.pieces < 2) return 0;
+    job.part[0] = *root;
+    for (k = 0; k < job.parts; k++)
+        while (job.parts < LBVH_I_MOST_PARTS &&
+               lbvh_i_leaves_of(world, job.part[k]) > tree->leaves / (2 * job.pieces) + 1) {
+            (void)lbvh_i_copy_node(world, tree, job.part[k], two);
+            lbvh_i_part(&job, k, two[1], two[0]);
+        }
+    world->not_run |=
+        lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_copy_piece, &job) != LBVH_OK;
+    while (job.others-- > 0)
+        lbvh_i_unite_categories(tree, job.above[job.others], job.above[job.others] + 1);
+    return !world->not_run;
+}
+
+/* A task: every pieces-th part is refitted. */
+static void lbvh_i_refit_world_piece(void *context, int32_t piece)
+{
+    lbvh_i_parts_job *job = (lbvh_i_parts_job *)context;
+    int32_t k;
+    for (k = piece; k < job->parts; k += job->pieces)
+        lbvh_i_refit_below(job->tree, job->part[k].at);
+}
+
+/* lbvh_i_refit_below for the whole tree, in pieces: some parts for each, by levels of the tree. 0:
+   it has to be done yet. */
+static int lbvh_i_refit_in_world_pieces(lbvh_world *world, lbvh_world_tree *tree)
+{
+    lbvh_i_parts_job job;
+    int32_t first = 0, k, end;
+    lbvh_i_begin_parts(&job, world, tree);
+    if (job.pieces < 2) return 0;
+    for (; job.parts < 4 * job.pieces && first < job.parts; first = k)
+        for (k = first, end = job.parts; k < end; k++) {
+            lbvh_i_copied left = job.part[k], right = left;
+            left.at = tree->node[left.at].link;
+            right.at = left.at + 1;
+            if (left.at >= 0 && job.parts < LBVH_I_MOST_PARTS) lbvh_i_part(&job, k, left, right);
+        }
+    world->not_run |= lbvh_i_in_pieces(&world->desc.parallel, job.pieces,
+                                       lbvh_i_refit_world_piece, &job) != LBVH_OK;
+    while (job.others-- > 0) (void)lbvh_i_refit_node(tree, job.above[job.others]);
+    return !world->not_run;
+}
+
+/* Work on the changed objects. */
+typedef struct lbvh_i_changes_job {
+    lbvh_world *world;
+    const lbvh_i_ways *ways;
+    int32_t pieces, t;
+    int32_t count[LBVH_I_BUILD_TASKS];      /* by piece: leaves left; objects to gather, then the
+                                               first one's place */
+} lbvh_i_changes_job;
+
+/* A task: lbvh_i_place_some. */
+static void lbvh_i_place_piece(void *context, int32_t k)
+{
+    lbvh_i_changes_job *job = (lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    job->count[k] = lbvh_i_place_some(job->world, job->ways, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                                      (int32_t)lbvh_i_cut(n, job->pieces, k + 1));
+}
+
+/* lbvh_i_place_some for all; -1: it has to be done yet. */
+static int32_t lbvh_i_place_in_pieces(lbvh_world *world, const lbvh_i_ways *ways)
+{
+    lbvh_i_changes_job job;
+    int32_t k, left = 0;
+    memset(&job, 0, sizeof job);
+    job.world = world;
+    job.ways = ways;
+    job.pieces = lbvh_i_world_pieces(world, world->changed_count);
+    if (job.pieces < 2) return -1;
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_place_piece, &job) != LBVH_OK)
+        world->not_run = 1;
+    for (k = 0; k < job.pieces; k++) left += job.count[k];
+    return world->not_run ? -1 : left;
+}
+
+/* A task: how many objects of its there are to gather; then, with their places, it gathers them. */
+static void lbvh_i_count_gathered(void *context, int32_t k)
+{
+    lbvh_i_changes_job *job = (lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    job->count[k] = lbvh_i_gather_some(job->world, job->t, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                                       (int32_t)lbvh_i_cut(n, job->pieces, k + 1), 0, 0);
+}
+static void lbvh_i_gather_piece(void *context, int32_t k)
+{
+    const lbvh_i_changes_job *job = (const lbvh_i_changes_job *)context;
+    int32_t const n = job->world->changed_count;
+    (void)lbvh_i_gather_some(job->world, job->t, (int32_t)lbvh_i_cut(n, job->pieces, k),
+                             (int32_t)lbvh_i_cut(n, job->pieces, k + 1), job->count[k], 1);
+}
+
+/* lbvh_i_gather_some for all, from number n on; -1: it has to be done yet. */
+static int32_t lbvh_i_gather_in_pieces(lbvh_world *world, int t, int32_t n)
+{
+    const lbvh_parallel *parallel = &world->desc.parallel;
+    lbvh_i_changes_job job;
+    int32_t k;
+    memset(&job, 0, sizeof job);
+    job.world = world;
+    job.t = t;
+    job.pieces = lbvh_i_world_pieces(world, world->changed_count);
+    if (job.pieces < 2 || world->not_run) return -1;
+    world->not_run = lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_count_gathered, &job) != LBVH_OK;
+    for (k = 0; k < job.pieces; k++) {
+        int32_t const count = job.count[k];
+        job.count[k] = n;
+        n += count;
+    }
+    if (world->not_run) return -1;
+    world->not_run = lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_gather_piece, &job) != LBVH_OK;
+    return world->not_run ? -1 : n;
+}
+
 /* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
 static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int32_t n)
 {
     size_t const most = (size_t)lbvh_i_world_pieces(world, world->capacity),
-                 all = 8 * (size_t)world->capacity + 4 * (size_t)world->pair_capacity,
-                 spare = most * LBVH_I_PIECE_SPARE, visits = most * 2 * LBVH_I_PIECE_VISITS;
+                 deeds = 4 * (size_t)world->capacity + (size_t)world->pair_capacity +
+                         most * LBVH_I_PIECE_SPARE,
+                 visits = 3 * most * LBVH_I_PIECE_VISITS;
     if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
-                       2 * visits + (size_t)world->capacity + all + spare, sizeof(int32_t), 0))
+                       2 * visits + 3 * deeds + most + (size_t)world->capacity, sizeof(int32_t),
+                       0))
         return 0;
     job->world = world;
     job->n = n;
     job->pieces = lbvh_i_world_pieces(world, n);
     job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
-    job->met = (int32_t *)(void *)(job->visits + visits);
-    job->found = job->met + world->capacity;
-    job->room = (int32_t)((all + spare) / (size_t)job->pieces > INT32_MAX / 2
-                              ? INT32_MAX / 2 : (all + spare) / (size_t)job->pieces);
+    job->deed = (lbvh_i_deed *)(void *)(job->visits + visits);
+    job->count = (int32_t *)(void *)(job->deed + deeds);
+    job->order = job->count + most;
+    job->room = (int32_t)(deeds / (size_t)job->pieces > INT32_MAX / 2
+                              ? INT32_MAX / 2 : deeds / (size_t)job->pieces);
     return 1;
 }
 
-/* The objects that piece k has, from *begin on, end at *end. */
-static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_t *begin,
-                                  int32_t *end)
+/* 1 if an object is listed before place k; `searches`: and searches, too. */
+LBVH_FN_HOT int lbvh_i_is_before(const lbvh_i_world_job *job, int32_t index, int32_t k,
+                                 int searches)
 {
-    *begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-    *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+    int32_t const place = job->world->mark[index] - job->base;
+    return place >= 0 && place < 2 * k && (place % 2 || !searches);
 }
 
-/* A task: the searches of its objects, group by group. */
-static void lbvh_i_search_world_piece(void *context, int32_t k)
+/* The deeds of the object at place k of the list, which met what `found` says: its pairs that do
+   not touch end, and those that it has not begin. Their number, -1: there is no room for them.
+   (lbvh_i_review_pairs and lbvh_i_begin_pairs, where only its box has changed.) */
+static int32_t lbvh_i_find_deeds(const lbvh_i_world_job *job, int32_t k, const int32_t *found,
+                                 int32_t count, lbvh_i_deed *to, int32_t room)
+{
+    const lbvh_world *world = job->world;
+    int32_t const index = job->index[k];
+    const lbvh_object *own = &world->object[index];
+    const lbvh_node *box = lbvh_i_box_stored(world, index);
+    int32_t has[LBVH_I_OWN_PAIRS], pairs = 0, deeds = 0, entry, f, i;
+    for (entry = own->first_pair; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        int32_t const other = world->pair[entry / 2].object[1 - entry % 2];
+        if (pairs == LBVH_I_OWN_PAIRS || deeds == room) return -1;
+        has[pairs] = other;
+        to[deeds].object = index;
+        to[deeds].other = other;
+        to[deeds].pair = entry / 2;
+        if (lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) pairs++;
+        else deeds += !lbvh_i_is_before(job, other, k, 0);
+    }
+    for (f = 0; f < count; f++) {
+        int32_t const other = found[f];
+        for (i = 0; i < pairs && has[i] != other; i++) continue;
+        if (i < pairs || other == index) continue;
+        if (!world->desc.allow && lbvh_i_is_before(job, other, k, 1)) continue;
+        if (!lbvh_i_may_pair(own, &world->object[other])) continue;
+        if (deeds == room) return -1;
+        to[deeds].object = index;
+        to[deeds].other = other;
+        to[deeds++].pair = LBVH_I_BEGINS;
+    }
+    return deeds;
+}
+
+/* The deeds of the group of `count` objects from place k on; -1: it is left. */
+static int32_t lbvh_i_search_for_deeds(const lbvh_i_world_job *job, lbvh_i_group *group, int32_t k,
+                                       int32_t count, lbvh_i_deed *to, int32_t room)
+{
+    int32_t i, deeds = 0;
+    for (i = 0; i < count; i++) {
+        const lbvh_object *object = &job->world->object[job->index[k + i]];
+        if (!lbvh_i_searches(object) || (object->changed & (LBVH_I_REFILTER | LBVH_I_STATE)))
+            return -1;
+    }
+    lbvh_i_prefetch_pairs(job->world, job->index + k, count);
+    lbvh_i_begin_group(job->world, group, job->index + k, count, job->later);
+    if (!lbvh_i_search_group(job->world, group)) return -1;
+    for (i = 0; i < count; i++) {
+        int32_t const more =
+            lbvh_i_find_deeds(job, k + i, group->found + group->first[i],
+                              group->first[i + 1] - group->first[i], to + deeds, room - deeds);
+        if (more < 0) return -1;
+        deeds += more;
+    }
+    return deeds;
+}
+
+/* A task: the deeds of its objects, group by group. */
+static void lbvh_i_search_world_piece(void *context, int32_t piece)
 {
     lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    int32_t const end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    lbvh_i_deed *to = job->deed + (size_t)piece * (size_t)job->room;
+    int32_t k = (int32_t)lbvh_i_cut(job->n, job->pieces, piece), done = 0;
+    int32_t left = (end - k + LBVH_I_GROUP - 1) / LBVH_I_GROUP; /* each may be left: a deed */
     lbvh_i_group group;
-    int32_t i, m, end, used = 0;
-    group.room = LBVH_I_PIECE_VISITS;
-    group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
+    group.room = group.found_room = LBVH_I_PIECE_VISITS;
+    group.waiting = job->visits + 3 * (size_t)piece * LBVH_I_PIECE_VISITS;
     group.visited = group.waiting + LBVH_I_PIECE_VISITS;
-    lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_GROUP) {
-        int32_t const count = lbvh_i_group_of(end - i);
-        int32_t s = 0;
-        int searched;
-        group.found = job->found + (size_t)k * (size_t)job->room + used;
-        group.found_room = job->room - used;
-        lbvh_i_begin_group(job->world, &group, job->index + i, count, job->later);
-        searched = lbvh_i_search_group(job->world, &group);
-        for (m = 0; m < count; m++) {
-            job->met[i + m] = searched ? 0 : -1;
-            if (!searched || s == group.count || group.index[s] != job->index[i + m]) continue;
-            job->met[i + m] = group.first[s + 1] - group.first[s];
-            s++;
-        }
-        if (searched) used += group.met;
+    group.found = (int32_t *)(void *)(group.visited + LBVH_I_PIECE_VISITS);
+    for (; k < end; k += LBVH_I_GROUP) {
+        int32_t const deeds = lbvh_i_search_for_deeds(job, &group, k, lbvh_i_group_of(end - k),
+                                                      to + done, job->room - done - left--);
+        if (deeds < 0) {
+            to[done].object = k;
+            to[done].other = 0;
+            to[done++].pair = LBVH_I_LEFT;
+        } else done += deeds;
     }
+    job->count[piece] = done;
 }
 
-/* Takes what the objects of a piece have met. */
-static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *world, int32_t k,
-                                    int *fits)
+/* Prefetches what a deed needs: its pair and its objects, or, `soon`, the pairs beside it. */
+LBVH_FN_HOT void lbvh_i_prefetch_deed(const lbvh_world *world, const lbvh_i_deed *deed, int soon)
 {
-    const int32_t *found = job->found + (size_t)k * (size_t)job->room;
-    int32_t i, m, end;
-    lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_GROUP) {
-        int32_t const count = lbvh_i_group_of(end - i);
-        if (job->met[i] < 0) {
-            lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);
-            continue;
-        }
-        lbvh_i_prefetch_pairs(world, job->index + i, count);
-        for (m = i; m < i + count; m++) {
-            lbvh_i_update_pairs_of(world, job->index[m], found, job->met[m], fits);
-            found += job->met[m];
-        }
+    const lbvh_pair *pair = &world->pair[deed->pair < 0 ? 0 : deed->pair];
+    const lbvh_object *own = &world->object[deed->object], *other = &world->object[deed->other];
+    if (deed->pair == LBVH_I_LEFT) return;
+    if (!soon) {
+        LBVH_I_PREFETCH(own);
+        LBVH_I_PREFETCH(other);
+        LBVH_I_PREFETCH(pair);
+    } else if (deed->pair < 0) {
+        LBVH_I_PREFETCH(&world->pair[own->first_pair / 2]);
+        LBVH_I_PREFETCH(&world->pair[other->first_pair / 2]);
+    } else {
+        LBVH_I_PREFETCH(&world->pair[pair->next[0] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->prev[0] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->next[1] / 2]);
+        LBVH_I_PREFETCH(&world->pair[pair->prev[1] / 2]);
     }
 }
 
-/* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
-   and nothing was done. */
+/* Ends or begins a pair. 0: no memory. (A filter of the caller's may have refused the other object
+   what it allows this one.) */
+static int lbvh_i_do_deed(lbvh_world *world, const lbvh_i_deed *deed)
+{
+    int32_t const a = deed->object, b = deed->other;
+    int32_t none = -1;
+    if (deed->pair >= 0) {
+        const lbvh_pair *pair = &world->pair[deed->pair];
+        int const there = deed->pair < world->pairs &&
+                          ((pair->object[0] == a && pair->object[1] == b) ||
+                           (pair->object[0] == b && pair->object[1] == a));
+        lbvh_i_end_pair(world, there ? deed->pair : lbvh_world_find_pair(world, a, b), &none);
+        return 1;
+    }
+    if (world->desc.allow && (lbvh_world_find_pair(world, a, b) >= 0 ||
+                              !world->desc.allow(world->desc.user, a, b)))
+        return 1;
+    return lbvh_i_begin_pair(world, a, b);
+}
+
+/* Does the deeds of a piece. */
+static void lbvh_i_do_deeds(const lbvh_i_world_job *job, lbvh_world *world, int32_t piece,
+                            int *fits)
+{
+    enum { SOON = 6, LATER = 12 };
+    const lbvh_i_deed *deed = job->deed + (size_t)piece * (size_t)job->room;
+    int32_t const count = job->count[piece],
+                  end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i + LATER < count) lbvh_i_prefetch_deed(world, deed + i + LATER, 0);
+        if (i + SOON < count) lbvh_i_prefetch_deed(world, deed + i + SOON, 1);
+        if (deed[i].pair == LBVH_I_LEFT) {
+            int32_t const k = deed[i].object, searched = world->searched;
+            lbvh_i_update_pairs_of_group(world, job->index + k, lbvh_i_group_of(end - k),
+                                         job->later, fits);
+            world->searched = searched; /* they are counted with all */
+        } else if (*fits || deed[i].pair >= 0) *fits &= lbvh_i_do_deed(world, deed + i);
+    }
+}
+
+/* A task: the listed objects of a piece, in mark, and how many of them search. */
+static void lbvh_i_mark_piece(void *context, int32_t piece)
+{
+    lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    int32_t const end = (int32_t)lbvh_i_cut(job->n, job->pieces, piece + 1);
+    const lbvh *from = &job->world->scratch;
+    int32_t k, searches = 0;
+    for (k = (int32_t)lbvh_i_cut(job->n, job->pieces, piece); k < end; k++) {
+        int one;
+        if (job->order) job->order[k] = job->world->gathered_index[lbvh_i_id(from, k)];
+        one = lbvh_i_searches(&job->world->object[job->index[k]]);
+        job->world->mark[job->index[k]] = job->base + 2 * k + one;
+        searches += one;
+    }
+    job->count[piece] = searches;
+}
+
+/* The pairs of n changed objects, in this order, their searches in pieces; index NULL: in the order
+   of the scratch tree. 0: no memory for that, or a task was left out, and nothing was done. */
 static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
                                          int later, int *fits)
 {
+    const lbvh_parallel *parallel = &world->desc.parallel;
     lbvh_i_world_job job;
-    int32_t k;
+    int32_t k, searches = 0;
     if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
-    job.index = index;
+    job.index = index ? index : job.order;
+    if (index) job.order = NULL;
     job.later = later;
-    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_search_world_piece, &job) !=
-        LBVH_OK) {
-        world->not_run = 1;
-        for (k = 0; k < n; k++) job.met[k] = -1;
-    }
-    for (k = 0; k < job.pieces; k++) lbvh_i_take_world_piece(&job, world, k, fits);
+    if (world->token > INT32_MAX / 4) lbvh_i_forget_marks(world);
+    job.base = world->token + 1;
+    world->token += 2 * n + 1;
+    world->not_run |= lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_mark_piece, &job) != LBVH_OK;
+    if (world->not_run) return 0;
+    for (k = 0; k < job.pieces; k++) searches += job.count[k];
+    world->not_run =
+        lbvh_i_in_pieces(parallel, job.pieces, lbvh_i_search_world_piece, &job) != LBVH_OK;
+    if (world->not_run) return 0;
+    for (k = 0; k < job.pieces; k++) lbvh_i_do_deeds(&job, world, k, fits);
+    world->searched += searches;
     return 1;
 }
 

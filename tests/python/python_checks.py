@@ -17,9 +17,11 @@ import os
 import pickle
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import types
 
@@ -238,15 +240,97 @@ def check_threads():
         for number, (a, b) in enumerate(zip(one, results(n))):
             assert np.array_equal(a, b), (n, number)
     atoms = p[:9], np.eye(3), True
-    tree = nf.Tree(p, "points", n_threads=3)
-    lib, calls = tree._lib, []
-    task = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)(
-        lambda context, k: calls.append((k, threading.get_ident())))
-    lib.nearfield_run(ctypes.cast(task, ctypes.c_void_p), None, 40, 3)
-    assert sorted(k for k, _ in calls) == list(range(40)) and len({t for _, t in calls}) <= 3
     for bad in (0, -1, 257):
         refused(ValueError, "n_threads", nf.Grid, p, 0.03, n_threads=bad)
         refused(ValueError, "n_threads", nf.neighbor_list, "i", atoms, 0.3, n_threads=bad)
+
+
+def run_tasks(lib, work, tasks, threads):
+    """nearfield_run with a function of Python."""
+    task = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)(lambda _, k: work(k))
+    lib.nearfield_run(ctypes.cast(task, ctypes.c_void_p), None, tasks, threads)
+
+
+def check_thread_pool():
+    """One pool that lives: not a thread more than a call wants, whoever calls, forks or fails."""
+    import concurrent.futures
+    lib, calls = nf.Grid(rng(8).random((9, 3)), n_threads=2)._lib, []
+
+    def note(k):
+        calls.append((k, threading.get_native_id()))
+        time.sleep(0.001)
+
+    for _ in range(4):
+        run_tasks(lib, note, 40, 3)
+    assert sorted(k for k, _ in calls) == sorted(4 * list(range(40)))
+    assert len({thread for _, thread in calls}) <= 3, "new threads with each call"
+
+    def nested(count):
+        inner = []
+        run_tasks(lib, lambda k: run_tasks(lib, lambda j: inner.append((k, j)), 5, 3), count, 4)
+        assert sorted(inner) == [(k, j) for k in range(count) for j in range(5)]
+        return 1
+
+    with concurrent.futures.ThreadPoolExecutor(6) as callers:
+        assert sum(callers.map(nested, range(2, 26))) == 24
+    done = []
+
+    def fails(k):
+        done.append(k)
+        raise ValueError(k)
+
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        run_tasks(lib, fails, 9, 3)
+    finally:
+        sys.unraisablehook = hook
+    assert sorted(done) == list(range(9))
+    if hasattr(os, "fork"):
+        forks(lib)
+    # The interpreter ends while the threads sleep, and while they work.
+    for end in ("pass", "threading.Thread(target=busy, daemon=True).start(); time.sleep(0.2)"):
+        program = ("import threading, time, numpy as np, nearfield as nf\n"
+                   "p = np.random.default_rng(1).random((100000, 3))\n"
+                   "def busy():\n    while True: nf.Grid(p, 0.03, n_threads=4)\n"
+                   "nf.Grid(p, 0.03, n_threads=4)\n" + end)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=120,
+                       env={**os.environ, "PYTHONPATH": sys.path[0]})
+
+
+def forks(lib):
+    """A child has a pool of its own: after a call, amid the calls of other threads, and of its
+    own."""
+    def child(lines):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            found, threads = [], set()
+
+            def note(k):
+                found.append(k)
+                threads.add(threading.get_native_id())
+                time.sleep(0.005)
+
+            run_tasks(lib, note, 30, 3)
+            os._exit(0 if sorted(found) == list(range(30)) and len(threads) > 1 else 1)
+        lines.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    codes, ends = [], threading.Event()
+
+    def busy():
+        while not ends.is_set():
+            run_tasks(lib, lambda k: time.sleep(0.0002), 20, 3)
+
+    others = [threading.Thread(target=busy) for _ in range(3)]
+    for thread in others:
+        thread.start()
+    for _ in range(8):
+        child(codes)
+    run_tasks(lib, lambda k: child(codes) if k % 4 == 0 else None, 12, 3)
+    ends.set()
+    for thread in others:
+        thread.join()
+    assert codes == 11 * [0], codes
 
 
 # ---- Tree ----------------------------------------------------------------------------------------
@@ -1499,7 +1583,6 @@ def check_neighbor_list_processes():
     """Threads at once, with the lock released; processes by fork and by spawn."""
     import concurrent.futures
     import multiprocessing
-    import time
     system = rng().random((20000, 3)), np.eye(3), True
     want = len(nf.neighbor_list("i", system, 0.1))
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -9,6 +9,7 @@
 #define nearfield_sizes          nearfield_f64_sizes
 #define nearfield_rays           nearfield_f64_rays
 #define nearfield_run            nearfield_f64_run
+#define nearfield_end_threads    nearfield_f64_end_threads
 #define nearfield_search_new     nearfield_f64_search_new
 #define nearfield_search_free    nearfield_f64_search_free
 #define nearfield_search_run     nearfield_f64_search_run

@@ -29,7 +29,8 @@ Errors      nearfield.Error, with the header's own text. NaN is refused, with th
 Threads     Calls release Python's lock. Different objects may be used at once, also one object by
             many who only search; a build, refit, load or update of an object that another thread
             uses, and a search while another builds, are a RuntimeError. neighbor_list by any
-            number of threads, and after a fork.
+            number of threads, and after a fork. The threads of n_threads are those of a pool, which
+            sleep between calls; a child of fork gets its own.
 Types       are those of the CPU's results: on a GPU they are DeviceArrays.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by
             libnearfield_cuda.so. Results are DeviceArrays: cupy.asarray(a), a.numpy(),

@@ -31,6 +31,10 @@ int main(void)
     nearfield_run(count, NULL, 500, (void *)(intptr_t)8);
     nearfield_run(count, NULL, 250, (void *)(intptr_t)1);
     for (k = 0; k < 500; k++) right += times[k] == (k < 250 ? 2 : 1);
+    nearfield_end_threads();    /* the pool starts anew */
+    met = here[0] = here[1] = 0;
+    nearfield_run(meet, NULL, 2, (void *)(intptr_t)2);
+    nearfield_end_threads();
     printf("%s, %d of 500 tasks\n", met ? "at the same time" : "one after the other", (int)right);
     return !met || right != 500;
 }

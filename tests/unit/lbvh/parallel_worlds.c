@@ -55,10 +55,11 @@ static void call_object(life *l, lbvh_id *id)
     else CHECK_RESULT(lbvh_world_move(world, *id, box, NULL), LBVH_OK);
 }
 
-/* Calls before an update: for all objects, for a few, or for a third. */
+/* Calls before an update: for all objects, for a third, for a few, or for an eighth: then trees are
+   refitted as a whole. */
 static void call_objects(life *l, int step)
 {
-    uint32_t const of = step % 3 == 0 ? 1u : step % 3 == 1 ? 3u : 20u;
+    uint32_t const of = step % 3 == 0 ? 1u : step % 3 == 1 ? 3u : step % 6 == 2 ? 20u : 8u;
     int i;
     for (i = 0; i < OBJECTS; i++)
         if (fall(l, of) == 0) call_object(l, &l->id[i]);
