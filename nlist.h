@@ -143,10 +143,10 @@
                skin     12 a particle (2D: 8)
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48 (49 with
-            desc.contacts). After a
-            nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry. CUDA: 16 a particle where rows are counted first, with a
-            grid; with history, 8 an entry that has no slot, where a row is long.
+            desc.contacts). After a nlist_remap, half lists with either take 8 a particle more. Work
+            space, serial: 12 a particle, 4 to 8 an entry; half lists by a grid 4 more of each.
+            CUDA: 16 a particle where rows are counted first, with a grid; with history, 8 an entry
+            that has no slot, where a row is long.
    Threads  There is no global state. Any number of threads may read one list; one at a time may
             build it. One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in the calling thread.
@@ -494,8 +494,8 @@ extern "C" {
     X(NLIST_BAD_DIM, \
       "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS, \
-      "desc.radius must be positive, or 0 where desc.radii are given, none of them negative; the " \
-      "square of the reach must be a normal number") \
+      "desc.radius must be positive, or 0 where desc.radii are given, none of them negative, " \
+      "radii_stride a multiple of their size; the square of the reach must be a normal number") \
     X(NLIST_BAD_SKIN, \
       "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
       "given pairs have none, and a file without positions cannot serve one") \
@@ -704,6 +704,7 @@ typedef struct nlist_desc {
                                    nlist_touch or the function of a sum says: for lists that reach
                                    further than contacts do (>>history) (default: 0, every entry
                                    is one) */
+    size_t radii_stride;        /* bytes between two of radii (default: tightly packed) */
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -1189,10 +1190,17 @@ NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_re
     return nlist_i_times(reach, reach);
 }
 
+/* desc.radii of particle i. */
+NLIST_FN nlist_real nlist_i_given_radius(const nlist_desc *desc, int32_t i)
+{
+    size_t const stride = desc->radii_stride ? desc->radii_stride : sizeof(nlist_real);
+    return *(const nlist_real *)(const void *)((const char *)desc->radii + stride * (size_t)i);
+}
+
 /* The radius of particle i beside desc.radius: 0 without desc.radii. */
 NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
 {
-    if (desc->radii) return desc->radii[i];
+    if (desc->radii) return nlist_i_given_radius(desc, i);
     return 0;
 }
 
@@ -1274,7 +1282,8 @@ NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_
 {
     nlist_real const d2 = nlist_i_distance2(list, query->p, q);
     nlist_real limit = query->limit;
-    if (list->desc.radii) limit = nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
+    if (list->desc.radii)
+        limit = nlist_i_limit(&list->desc, query->radius, nlist_i_given_radius(&list->desc, j));
     return d2 <= limit && nlist_i_may_list(&list->desc, uid, query->i, j);
 }
 
@@ -1978,6 +1987,15 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
 static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_result result);
 
 /* Their faster forms. */
+#ifdef NLIST_PLAIN
+#define nlist_i_check_faster(finder, result)                       0
+#define nlist_i_lay_out_faster(finder, old_rows, result)           0
+#define nlist_i_carry_faster(finder, old_rows, rows, first, last)  0
+#define nlist_i_ended_faster(finder, old_rows, rows, i)            0
+#define nlist_i_in_place_faster(finder, old_rows)                  0
+#define nlist_i_ugrid_faster(finder, result)                       0
+#define nlist_i_lbvh_faster(finder, result)                        0
+#else
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
 static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                   nlist_result *result);
@@ -1986,6 +2004,13 @@ static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_ro
 static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                 const nlist_rows *rows, int32_t i);
 static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows);
+#ifdef NLIST_I_UGRID
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
+#endif
+#ifdef NLIST_I_LBVH
+static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result);
+#endif
+#endif
 
 /* A build of n particles, of which none is refused yet. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
@@ -2000,7 +2025,6 @@ static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
 
 #ifdef NLIST_I_UGRID
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder);
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
 
 /* A grid as the source of a build. */
 typedef struct nlist_i_from_grid {
@@ -2929,8 +2953,6 @@ typedef struct nlist_i_from_tree {
     nlist_real out;         /* and at least 0 */
 } nlist_i_from_tree;
 
-static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result);
-
 /* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
    search radius: its box holds it, up to from->out. */
 static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, int32_t place)
@@ -3570,6 +3592,7 @@ static nlist_result nlist_i_check_reach(const nlist_desc *desc)
 {
     nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
     if (!(desc->radius >= 0) || !nlist_i_finite(desc->radius)) return NLIST_BAD_RADIUS;
+    if (desc->radii_stride % sizeof(nlist_real) != 0) return NLIST_BAD_RADIUS;
     if (!(desc->skin >= 0) || !nlist_i_finite(desc->skin)) return NLIST_BAD_SKIN;
     if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN)))
         return NLIST_BAD_RADIUS;
@@ -3612,6 +3635,7 @@ NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc)
     if (!out || !desc) return NLIST_BAD_ARGUMENT;
     *out = *desc;
     if (out->dim == 0) out->dim = 3;
+    if (out->radii_stride == 0) out->radii_stride = sizeof(nlist_real);
     if (out->dim != 2 && out->dim != 3) return NLIST_BAD_DIM;
     if (out->width == 0 && out->layout != NLIST_HYBRID) out->width = out->half ? 8 : 16;
     if (out->width < 0 && out->layout == NLIST_HYBRID) return NLIST_BAD_WIDTH;
@@ -3848,52 +3872,7 @@ static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n
        carry     by rows that agree, and of long rows by sorting (>>carry-rows)
    ---------------------------------------------------------------------------------------------- */
 
-#ifdef NLIST_PLAIN /* they do nothing */
-
-static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
-{
-    (void)finder, (void)result;
-    return 0;
-}
-static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                  nlist_result *result)
-{
-    (void)finder, (void)old_rows, (void)result;
-    return 0;
-}
-static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                const nlist_rows *rows, int32_t first, int32_t last)
-{
-    (void)finder, (void)old_rows, (void)rows, (void)first, (void)last;
-    return 0;
-}
-static int nlist_i_ended_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                const nlist_rows *rows, int32_t i)
-{
-    (void)finder, (void)old_rows, (void)rows, (void)i;
-    return 0;
-}
-static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old_rows)
-{
-    (void)finder, (void)old_rows;
-    return 0;
-}
-#ifdef NLIST_I_UGRID
-static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
-{
-    (void)finder, (void)result;
-    return 0;
-}
-#endif
-#ifdef NLIST_I_LBVH
-static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
-{
-    (void)finder, (void)result;
-    return 0;
-}
-#endif
-
-#else
+#ifndef NLIST_PLAIN
 
 /* ----------------------------------------------------------------------------------------------
    >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
@@ -4375,36 +4354,6 @@ static inline int32_t nlist_i_same_slots(const nlist_i_finder *finder, const nli
     return k;
 }
 
-/* nlist_i_change_row for a row that is and was in at most 16 slots: only those behind the first
-   `same` are copied aside. (For so few nlist_i_carry_changed has comparisons enough.) */
-static void nlist_i_change_slots(nlist_i_finder *finder, nlist_i_aside *aside,
-                                 const nlist_rows *rows, int32_t i, int32_t same)
-{
-    size_t const bytes = (size_t)finder->list->desc.history;
-    int64_t const first = (int64_t)i * rows->width + same;
-    int32_t const left = finder->length[i] - same, had = rows->count[i] - same;
-    int32_t *const slot = rows->slot + first;
-    unsigned char *const history = rows->history + (size_t)first * bytes;
-    nlist_i_pending pending = {aside->rows.history, aside->rows.history, 0};
-    nlist_i_stretch old, now;
-    int32_t k;
-    old.id = aside->rows.slot;
-    old.history = aside->rows.history;
-    old.count = had;
-    now.id = slot;
-    now.history = history;
-    now.count = left;
-    old.entry = now.entry = 0; /* of events, which are not noted here */
-    memcpy(aside->rows.slot, slot, (size_t)had * sizeof *slot);
-    memcpy(aside->rows.history, history, (size_t)had * bytes);
-    if (left > 0)
-        memcpy(slot, finder->found + finder->begin[i] + same, (size_t)left * sizeof *slot);
-    for (k = left; k < had; k++) slot[k] = -1;
-    rows->count[i] = finder->length[i];
-    (void)nlist_i_carry_changed(finder, &pending, i, &old, &now, 0);
-    nlist_i_copy_pending(&pending);
-}
-
 /* 1 if the new rows fit in the arrays of the old ones, slot by slot. Not in tasks, where a refusal
    must leave the old ones. */
 static int nlist_i_fits_in_place(const nlist_i_finder *finder, const nlist_rows *old_rows)
@@ -4447,16 +4396,12 @@ static int nlist_i_in_place_faster(nlist_i_finder *finder, const nlist_rows *old
     rows->adjacent = 1;
     for (i = 0; i < finder->rows; i++) {
         int32_t const same = nlist_i_same_slots(finder, rows, i);
-        int32_t const length = finder->length[i], had = rows->count[i];
-        int32_t const most = rows->width < 16 ? rows->width : 16;
-        if (length == same && had == same) continue;
-        if (length <= most && had <= most) nlist_i_change_slots(finder, &aside, rows, i, same);
-        else at = nlist_i_change_row(finder, &aside, rows, i, at);
+        if (finder->length[i] != same || rows->count[i] != same)
+            at = nlist_i_change_row(finder, &aside, rows, i, at);
     }
     nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
     return 1;
 }
-
 
 /* ----------------------------------------------------------------------------------------------
    >>parallel-build: the steps of a build (>>build) before and after its search
@@ -4505,7 +4450,8 @@ static void nlist_i_particles_piece(void *context, int32_t k)
     finder.list = &list;
     finder.n = nlist_i_cut_at(finder.n, split->pieces, k + 1) - first;
     finder.pos = (const nlist_real *)((const char *)finder.pos + (size_t)first * finder.stride);
-    if (list.desc.radii) list.desc.radii += first;
+    if (list.desc.radii)
+        list.desc.radii += (size_t)first * (list.desc.radii_stride / sizeof(nlist_real));
     part->result = nlist_i_check_particles(&finder);
     part->bad_id = list.bad_id < 0 ? -1 : first + list.bad_id;
     part->largest = finder.largest;
@@ -4837,26 +4783,141 @@ static nlist_result nlist_i_find_ugrid(nlist_i_finder *finder, const nlist_i_sea
 /* 1 if the grid may test the radii: not where one that is left out has none that is valid. */
 static int nlist_i_radii_valid(const nlist_i_finder *finder)
 {
-    const nlist_real *const radii = finder->list->desc.radii;
+    const nlist_desc *desc = &finder->list->desc;
     int32_t i;
-    if (!radii || finder->list->bad_id < 0) return 1;
-    for (i = 0; i < finder->n; i++)
-        if (!(radii[i] >= 0) || !(radii[i] <= finder->largest)) return 0;
+    if (!desc->radii || finder->list->bad_id < 0) return 1;
+    for (i = 0; i < finder->n; i++) {
+        nlist_real const radius = nlist_i_given_radius(desc, i);
+        if (!(radius >= 0) || !(radius <= finder->largest)) return 0;
+    }
+    return 1;
+}
+
+/* ---- half lists of few pairs ----
+
+   A half search of ugrid.h tests each pair once, and passes the pairs on by ascending place, first
+   of the one, then of the other particle. Each is appended to the row of its owner. There it comes
+   in the order of a full search: partners by ascending place. To append a pair costs more than some
+   tests, so this pays where few candidates are partners, as in the last build. */
+
+/* The most pairs of a particle, in the mean: measured (bench_nlist --only half). A test of floats
+   of one radius is the cheapest. */
+static int nlist_i_few_pairs(const nlist_desc *desc)
+{
+    return desc->radii || NLIST_I_REAL_KIND == 2 ? 8 : 4;
+}
+
+/* The pairs as they come: ~i before those of particle i, then its partners. */
+typedef struct nlist_i_stream {
+    nlist_i_finder *finder;
+    int32_t *word;
+    int64_t used, room;
+} nlist_i_stream;
+
+/* The particle whose row has the pair i, j of a half list. */
+static inline int32_t nlist_i_owner(const int64_t *uid, int32_t i, int32_t j)
+{
+    if (uid) return uid[i] < uid[j] ? i : j;
+    return i < j ? i : j;
+}
+
+/* Room for `more` words. */
+static nlist_result nlist_i_widen_stream(nlist_i_stream *stream, int64_t more)
+{
+    nlist *list = stream->finder->list;
+    const nlist_block *block = &list->block[NLIST_I_WORK];
+    nlist_result const result = nlist_i_grow(list, NLIST_I_WORK, stream->used + more,
+                                             sizeof *stream->word,
+                                             (size_t)stream->used * sizeof *stream->word);
+    stream->word = (int32_t *)block->memory;
+    stream->room = (int64_t)(block->bytes / sizeof *stream->word);
+    return result;
+}
+
+/* Half a row of the grid: partners at higher places. */
+static int nlist_i_receive_half(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_stream *stream = (nlist_i_stream *)user;
+    const nlist_i_finder *finder = stream->finder;
+    int32_t *word, k;
+    if (stream->used + count >= stream->room &&
+        nlist_i_widen_stream(stream, count + 1) != NLIST_OK)
+        return 1;
+    word = stream->word + stream->used;
+    word[0] = ~i;
+    for (k = 0; k < count; k++) {
+        word[k + 1] = ids[k];
+        finder->length[nlist_i_owner(finder->uid, i, ids[k])]++;
+    }
+    stream->used += count + 1;
+    return 0;
+}
+
+/* Appends the pairs to the rows of their owners. */
+static void nlist_i_append_pairs(nlist_i_finder *finder, const nlist_i_stream *stream)
+{
+    int64_t *const begin = finder->begin;
+    int64_t at;
+    int32_t i = 0;
+    for (at = 0; at < stream->used; at++) {
+        int32_t const j = stream->word[at];
+        int32_t row;
+        if (j < 0) {
+            i = ~j;
+            continue;
+        }
+        row = nlist_i_owner(finder->uid, i, j);
+        finder->found[begin[row]++] = row == i ? j : i;
+    }
+    for (i = 0; i < finder->rows; i++) begin[i] -= finder->length[i];
+}
+
+/* Finds the rows by a half search. 0: it does not pay, or memory has ended. */
+static int nlist_i_find_halves(nlist_i_finder *finder, ugrid *grid)
+{
+    const nlist *list = finder->list;
+    nlist_i_stream stream = {finder, NULL, 0, 0};
+    int64_t all = 0;
+    int32_t i;
+    if (!list->desc.half || list->n != finder->n || finder->rows != finder->n ||
+        list->total > nlist_i_few_pairs(&list->desc) * (int64_t)finder->n)
+        return 0;
+    if (list->desc.masks || list->desc.exclude_start || !grid->record || !ugrid_has_ranges(grid) ||
+        grid->desc.cell_order != UGRID_ROWS ||
+        nlist_i_pieces(&list->desc.parallel, finder->n, NLIST_I_PIECE) > 1)
+        return 0;
+    (void)nlist_i_widen_stream(&stream, 0);
+    if (ugrid_each_row(grid, nlist_i_gap(&list->desc), UGRID_HALF, nlist_i_receive_half,
+                       &stream) != UGRID_OK)
+        return 0;
+    for (i = 0; i < finder->rows; i++) {
+        finder->begin[i] = all;
+        all += finder->length[i];
+    }
+    if (all > finder->room && nlist_i_take_found(finder, all) != NLIST_OK) return 0;
+    finder->used = all;
+    nlist_i_append_pairs(finder, &stream);
     return 1;
 }
 
 /* nlist_i_collect_ugrid, from its search on, in tasks: ugrid.h tests distances, radii, and unless
    uids decide which row holds a pair, by vectors. (A half search of ugrid.h tests each pair once.
    But half of its pairs belong to the row of the other particle, and to move them there takes
-   longer than the tests: bench_nlist --only half.) */
+   longer than the tests, unless they are few: bench_nlist --only half.) */
 static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result)
 {
     ugrid *grid = ((nlist_i_from_grid *)finder->source)->grid;
     const nlist_desc *desc = &finder->list->desc;
     nlist_i_search_split split;
+    int32_t i;
     if (!nlist_i_radii_valid(finder)) return 0;
     grid->filter.radii = desc->radii;
+    grid->filter.radii_stride = desc->radii_stride;
     grid->filter.largest = finder->largest;
+    *result = NLIST_OK;
+    if (nlist_i_find_halves(finder, grid)) return 1;
+    finder->used = 0;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
     split.finder = finder;
     split.search = nlist_i_find_ugrid;
     split.radius = nlist_i_gap(desc);
@@ -5565,6 +5626,8 @@ static nlist_result nlist_i_reserve_work(nlist *list, int32_t n, int64_t found)
     nlist_result result =
         nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
+    if (result == NLIST_OK && list->desc.half) /* nlist_i_find_halves */
+        result = nlist_i_grow(list, NLIST_I_WORK, found + n, sizeof(int32_t), 0);
     if (!list->desc.events) return result;
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
@@ -5795,6 +5858,7 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     if (result != NLIST_OK || list->n == 0) return result;
     with_arrays = *list;
     with_arrays.desc.radii = desc->radii;
+    with_arrays.desc.radii_stride = desc->radii_stride;
     with_arrays.desc.masks = desc->masks;
     with_arrays.desc.exclude_start = desc->exclude_start;
     with_arrays.desc.exclude = desc->exclude;

@@ -4809,7 +4809,7 @@ static ugrid_result ugrid_i_count_faster(ugrid *grid)
 
 /* GATHER: 27 cells of up to 75 particles; 58 KB of stack for float, 99 for double. RANGES: ranges
    that are copied at a time. JOINED: the most cells of a block. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
+enum { UGRID_I_GATHER = 2048, UGRID_I_RANGES = 64, UGRID_I_JOINED = 16 };
 enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
@@ -4964,11 +4964,60 @@ static int ugrid_i_walk_sees_images(const ugrid_near *walk)
 UGRID_I_ALWAYS_INLINE void ugrid_i_end_candidates(const ugrid_i_search *search, int32_t first,
                                                   ugrid_i_candidates *set)
 {
+    ugrid_real const any = search->reach; /* of zeros gcc 12 makes `rep stos`: 20 ns */
     int32_t k;
     ugrid_i_copy_ranges(search, first, set);
     /* vectors may read the lanes after the last candidate */
-    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++)
+        set->x[k] = set->y[k] = set->z[k] = any;
     if (search->radii) ugrid_i_load_radii(search, set);
+}
+
+/* The ranges of a block, row by row of cells, from place `above` + 1 on. */
+typedef struct ugrid_i_ranges {
+    const ugrid_i_search *search;
+    const ugrid_i_block_of *block;
+    int32_t above;
+    int32_t count;      /* candidates */
+} ugrid_i_ranges;
+
+/* Adds the places begin .. end-1. 0: they do not fit. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_take_range(ugrid_i_ranges *ranges, ugrid_i_candidates *set,
+                                             int32_t begin, int32_t end)
+{
+    int32_t const own = ranges->block->first + ranges->search->half;
+    begin = begin <= ranges->above ? ranges->above + 1 : begin;
+    end = begin < end ? end : begin;
+    if (begin <= own && own < end) set->own = ranges->count + own - begin;
+    ranges->count += end - begin;
+    if (ranges->count > UGRID_I_GATHER) return 0;
+    set->begin[set->ranges] = begin; /* an empty one is overwritten by the next */
+    set->end[set->ranges] = end;
+    set->ranges += begin < end;
+    if (set->ranges == UGRID_I_RANGES)
+        ugrid_i_copy_ranges(ranges->search, ranges->block->first, set);
+    return 1;
+}
+
+/* Those of a walk by strips: ugrid_next_range, as plain loops. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_take_strips(ugrid_i_ranges *ranges, const ugrid_near *walk,
+                                             ugrid_i_candidates *set)
+{
+    const ugrid_axis *const axis = walk->grid->axis;
+    const int32_t *const start = walk->grid->start;
+    int32_t const over = ugrid_i_wrapped(&axis[0], &walk->x), low = walk->x.low,
+                  high = low + walk->x.width - over;
+    int32_t y, z;
+    for (z = 0; z < walk->z.width; z++) {
+        int32_t const layer = ugrid_i_ascending(&axis[2], &walk->z, z) * axis[1].cells;
+        for (y = 0; y < walk->y.width; y++) {
+            const int32_t *const row =
+                start + (layer + ugrid_i_ascending(&axis[1], &walk->y, y)) * axis[0].cells;
+            if (over > 0 && !ugrid_i_take_range(ranges, set, row[0], row[over])) return 0;
+            if (!ugrid_i_take_range(ranges, set, row[low], row[high])) return 0;
+        }
+    }
+    return 1;
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
@@ -4977,24 +5026,18 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
                                           const ugrid_i_block_of *block, ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
-    int32_t const first = block->first, own = first + search->half;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->reach);
-    int32_t count = 0;
+    ugrid_i_ranges ranges = {search, block, -1, 0};
     set->count = set->own = set->ranges = 0;
     set->images = ugrid_i_walk_sees_images(&walk);
-    if (search->half && grid->rows == grid->n) {
-        walk.above = first;
-        walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
+    if (search->half && grid->rows == grid->n) ranges.above = block->first;
+    if (!(walk.bits & UGRID_I_RARE)) {
+        if (!ugrid_i_take_strips(&ranges, &walk, set)) return 0;
+    } else {
+        while (ugrid_next_range(&walk))
+            if (!ugrid_i_take_range(&ranges, set, walk.begin, walk.end)) return 0;
     }
-    while (ugrid_next_range(&walk)) {
-        if (walk.begin <= own && own < walk.end) set->own = count + own - walk.begin;
-        count += walk.end - walk.begin;
-        if (count > UGRID_I_GATHER) return 0;
-        set->begin[set->ranges] = walk.begin;
-        set->end[set->ranges++] = walk.end;
-        if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
-    }
-    ugrid_i_end_candidates(search, first, set);
+    if (ranges.count > 0 || !search->half) ugrid_i_end_candidates(search, block->first, set);
     return 1;
 }
 
@@ -5282,6 +5325,7 @@ static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_
     int fits = ugrid_i_block_locals(grid, first, last, &block);
     if (fits && block.count == 0) return 0;
     fits = fits && ugrid_i_collect(search, &block, set);
+    if (fits && set->count == 0) return 0; /* a half search: nothing follows */
     if (fits) {
         for (k = 0; k < block.count; k++)
             if (ugrid_i_block_row(search, &block, set, first + k, grid->record[first + k].x, k))
@@ -5303,8 +5347,9 @@ UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
     int32_t cell = ugrid_i_cell_from(grid, search->first), end;
     ugrid_i_candidates set;
     for (; cell < last; cell = end) {
-        end = ugrid_i_block_end(search, cell, last);
+        end = cell + 1;
         if (grid->start[cell] == grid->start[end]) continue;
+        end = ugrid_i_block_end(search, cell, last);
         if (ugrid_i_block_rows(search, cell, end, &set)) return 1;
     }
     return 0;

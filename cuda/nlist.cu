@@ -557,7 +557,7 @@ __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device
     int32_t bits = 0;
     if (nlist_i_skips(device.list, job.facts)) return;
     if (i < job.n) {
-        nlist_real const radius = device.list.desc.radii[i];
+        nlist_real const radius = nlist_i_given_radius(&device.list.desc, i);
         if (radius >= 0 && nlist_i_finite(radius)) bits = nlist_i_bits(radius);
         else nlist_i_report(job.facts, i);
     }
@@ -626,7 +626,8 @@ __device__ __forceinline__ bool nlist_i_pairs(const nlist &list, const nlist_i_q
                                               int32_t j, const nlist_real q[3])
 {
     nlist_real limit = query.limit;
-    if (list.desc.radii) limit = nlist_i_limit(&list.desc, query.radius, list.desc.radii[j]);
+    if (list.desc.radii)
+        limit = nlist_i_limit(&list.desc, query.radius, nlist_i_given_radius(&list.desc, j));
     return nlist_i_distance2(&list, query.p, q) <= limit && nlist_i_allows(&list.desc, query.i, j);
 }
 

@@ -282,7 +282,8 @@ __device__ __forceinline__ void nlist_i_each_image(const nlist &list, const nlis
             e.id = other.id;
             if (!(e.d2 <= widest)) continue;
             if (desc->radii &&
-                !(e.d2 <= nlist_i_limit(desc, desc->radii[own.id], desc->radii[e.id])))
+                !(e.d2 <= nlist_i_limit(desc, nlist_i_given_radius(desc, own.id),
+                                        nlist_i_given_radius(desc, e.id))))
                 continue;
             if (nlist_i_may_list_image(desc, uid, own.id, e.id, e.shift)) found(e);
         }

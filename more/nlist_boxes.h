@@ -851,6 +851,7 @@ typedef struct nlist_i_search {
     nlist_i_hit *hit;       /* the row in progress, to sort it */
     uint64_t *key;          /* [2 * room] */
     int32_t *work;
+    int repeats;            /* a row of this system had an id twice */
     int32_t count;          /* near candidates: those within reach of the AABB */
     float *x, *y, *z, *d2;
     int32_t *number, *near_id;
@@ -1038,11 +1039,66 @@ static void nlist_i_sort_keys(uint64_t *key, uint64_t *work, int32_t count)
         key[k] = b >= count || (a < middle && work[a] <= work[b]) ? work[a++] : work[b++];
 }
 
+enum { NLIST_I_MOST_RANKED = 128 };
+
+/* rank[k]: how many of the ids are below id[k]. Both have room for a multiple of NLIST_I_LANES. */
+NLIST_I_ALWAYS_INLINE void nlist_i_rank_ids(const int32_t *id, int32_t *rank, int32_t count)
+{
+    int32_t first, k;
+    int lane;
+    for (first = 0; first < count; first += NLIST_I_LANES) {
+        int32_t below[NLIST_I_LANES] = {0};
+        for (k = 0; k < count; k++) {
+            int32_t const other = id[k];
+            NLIST_I_KEEP_LOOP
+            for (lane = 0; lane < NLIST_I_LANES; lane++) below[lane] += other < id[first + lane];
+        }
+        for (lane = 0; lane < NLIST_I_LANES; lane++) rank[first + lane] = below[lane];
+    }
+}
+NLIST_I_NOINLINE void nlist_i_rank(const int32_t *id, int32_t *rank, int32_t count)
+{
+    nlist_i_rank_ids(id, rank, count);
+}
+#ifdef NLIST_I_AVX2
+NLIST_I_AVX2 NLIST_I_NOINLINE void nlist_i_rank_avx2(const int32_t *id, int32_t *rank,
+                                                     int32_t count)
+{
+    nlist_i_rank_ids(id, rank, count);
+    _mm256_zeroupper(); /* gcc 12 has none here */
+}
+#endif
+
+/* The order of a row by id, where all comparisons take less than a sort. 0: too many hits, or two
+   of one id. */
+static int nlist_i_order_by_rank(nlist_i_search *search, int32_t count)
+{
+    int32_t id[NLIST_I_MOST_RANKED], rank[NLIST_I_MOST_RANKED], k;
+    if (search->repeats || count < 1 || count > NLIST_I_MOST_RANKED) return 0;
+    for (k = 0; k < count; k++) id[k] = search->id[search->candidate[search->work[k]].place];
+    for (; k % NLIST_I_LANES != 0; k++) id[k] = 0;
+    NLIST_I_CHOSEN(nlist_i_rank, nlist_i_rank_avx2)(id, rank, count);
+    for (k = 0; k < count; k++) search->key[k] = UINT64_MAX;
+    for (k = 0; k < count; k++) search->key[rank[k]] = (uint64_t)k;
+    for (k = 0; k < count; k++) search->repeats |= search->key[k] == UINT64_MAX;
+    return !search->repeats;
+}
+
+/* The hits of a row: what the formula says of each. */
+static void nlist_i_take_hits(nlist_i_search *search, int32_t place, int32_t count)
+{
+    int32_t k;
+    for (k = 0; k < count; k++)
+        nlist_i_hit_of(search, &search->placed[place], search->work[k], &search->hit[k]);
+}
+
 /* The order of the row by id, then shift. Hits with one id mostly are in order already. */
-static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
+static void nlist_i_sort_row(nlist_i_search *search, int32_t place, int32_t count)
 {
     uint64_t *key = search->key;
     int32_t k, a;
+    if (nlist_i_order_by_rank(search, count)) return;
+    nlist_i_take_hits(search, place, count);
     for (k = 0; k < count; k++) key[k] = (uint64_t)search->hit[k].id << 32 | (uint32_t)k;
     nlist_i_sort_keys(key, key + search->room, count);
     for (k = 1; k < count; k++) {
@@ -1131,13 +1187,14 @@ static int32_t nlist_i_order_row(nlist_i_search *search, int32_t place, int32_t 
 {
     const nlist_desc *desc = &search->finder->list->desc;
     int32_t k;
-    for (k = 0; k < count; k++)
-        nlist_i_hit_of(search, &search->placed[place], number[k], &search->hit[k]);
     memcpy(search->work, number, (size_t)count * sizeof *number);
-    if (desc->nearest > 0)
+    if (desc->nearest > 0) {
+        nlist_i_take_hits(search, place, count);
         count = nlist_i_nearest_of(search, count,
                                    desc->nearest < count - own ? desc->nearest + own : count, own);
-    else nlist_i_sort_row(search, count);
+    } else {
+        nlist_i_sort_row(search, place, count);
+    }
     for (k = 0; k < count; k++) number[k] = search->work[(uint32_t)search->key[k]];
     return count;
 }
@@ -1174,7 +1231,9 @@ NLIST_I_NOINLINE int nlist_i_listed(const nlist_i_search *search, int32_t place,
     nlist_real limit = nlist_i_limit(desc, finder->largest, finder->largest);
     nlist_i_hit hit;
     nlist_i_hit_of(search, &search->placed[place], number, &hit);
-    if (desc->radii) limit = nlist_i_limit(desc, desc->radii[i], desc->radii[hit.id]);
+    if (desc->radii)
+        limit = nlist_i_limit(desc, nlist_i_given_radius(desc, i),
+                              nlist_i_given_radius(desc, hit.id));
     if (!(hit.d2 <= limit) || !nlist_i_may_list_image(desc, finder->uid, i, hit.id, hit.shift))
         return 0;
     return !search->keeps || search->keeps(search->user, i, hit.id, nlist_i_root_real(hit.d2));
@@ -1681,6 +1740,7 @@ static nlist_result nlist_i_enter_system(nlist_i_search *search, int32_t s)
     nlist_result result;
     if (search->system == s) return NLIST_OK;
     search->system = s;
+    search->repeats = 0;
     frame->first = source->starts[s];
     frame->n = source->starts[s + 1] - frame->first;
     if (!nlist_i_frame_of(frame, &source->box[s], finder->list->desc.dim)) return NLIST_BAD_BOX;

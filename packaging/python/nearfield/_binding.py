@@ -127,9 +127,10 @@ def declared_desc(header: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def desc_fields(header: str, more: tuple[str, ...] = ()) -> frozenset[str]:
-    """Their names, but for those that point to memory, which are none of Python's."""
+    """Their names, but for those that say where memory is, which are none of Python's."""
     return frozenset(name for name, kind in declared_desc(header)._fields_
-                     if name in ARRAYS or kind not in (ctypes.c_void_p, Allocator)).union(more)
+                     if name in ARRAYS or not (kind in (ctypes.c_void_p, Allocator) or
+                                               name.endswith("_stride"))).union(more)
 
 
 @functools.lru_cache(maxsize=None)

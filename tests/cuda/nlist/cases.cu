@@ -261,13 +261,27 @@ static Input input_of(const Case &c, int seed)
 
 /* ---- the same on the device ---- */
 
+/* An odd number of radii: each is the second of two numbers. */
+static bool are_apart(const Input &in) { return in.radii.size() % 2 == 1; }
+
+static std::vector<real> set_apart(const Input &in)
+{
+    std::vector<real> apart;
+    if (!are_apart(in)) return in.radii;
+    for (real const radius : in.radii) {
+        apart.push_back((real)NAN);
+        apart.push_back(radius);
+    }
+    return apart;
+}
+
 struct OnDevice {
     Device<real> pos, radii, elements;
     Device<uint32_t> masks;
     Device<int64_t> exclude_start;
     Device<int32_t> exclude, pairs;
     explicit OnDevice(const Input &in)
-        : pos(in.pos), radii(in.radii), elements(in.elements), masks(in.masks),
+        : pos(in.pos), radii(set_apart(in)), elements(in.elements), masks(in.masks),
             exclude_start(in.exclude_start),
           exclude(in.exclude), pairs(in.pairs)
     {
@@ -278,6 +292,7 @@ static nlist_desc host_desc(const Input &in)
 {
     nlist_desc d = in.desc;
     d.radii = in.radii.empty() ? nullptr : in.radii.data();
+    d.radii_stride = 0;
     d.masks = in.masks.empty() ? nullptr : in.masks.data();
     d.exclude_start = in.exclude.empty() ? nullptr : in.exclude_start.data();
     d.exclude = in.exclude.empty() ? nullptr : in.exclude.data();
@@ -287,7 +302,8 @@ static nlist_desc host_desc(const Input &in)
 static nlist_desc device_desc(const Input &in, const OnDevice &on_device)
 {
     nlist_desc d = in.desc;
-    d.radii = in.radii.empty() ? nullptr : on_device.radii.p;
+    d.radii = in.radii.empty() ? nullptr : on_device.radii.p + are_apart(in);
+    d.radii_stride = are_apart(in) ? 2 * sizeof(real) : 0;
     d.masks = in.masks.empty() ? nullptr : on_device.masks.p;
     d.exclude_start = in.exclude.empty() ? nullptr : on_device.exclude_start.p;
     d.exclude = in.exclude.empty() ? nullptr : on_device.exclude.p;

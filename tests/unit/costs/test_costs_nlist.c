@@ -444,6 +444,34 @@ static void test_unchanged(void **state)
     }
 }
 
+/* Half lists of few pairs: from the second build on each pair is tested once. */
+static void test_half(void **state)
+{
+    int32_t const n = size_of_run(500);
+    real *pos = scene_points(EVEN, n, 3);
+    ugrid grid = {0};
+    nlist list = {0};
+    nlist_desc d;
+    double work[2];
+    int k;
+    (void)state;
+    NEED_COUNT();
+    memset(&d, 0, sizeof d);
+    d.radius = (real)wl_radius(n, 4);
+    d.half = 1;
+    CHECK(ugrid_build(&grid, NULL, pos, 0, n) == UGRID_OK);
+    for (k = 0; k < 2; k++) {
+        costs_begin();
+        CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, n), NLIST_OK);
+        work[k] = costs_end();
+    }
+    costs_show("half list of few pairs, second build over first", "", work[1] / work[0]);
+    CHECK_BELOW(work[1] / work[0], 0.8);
+    nlist_free(&list);
+    ugrid_free(&grid);
+    free(pos);
+}
+
 /* The carry: O(row) where the order of a row is kept, also where contacts have ended; else
    O(row log row). */
 static void test_carry(void **state)
@@ -726,9 +754,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_grid), TEST(test_tree), TEST(test_pairs), TEST(test_mesh), TEST(test_linear),
-        TEST(test_moved), TEST(test_carry), TEST(test_unchanged), TEST(test_memory),
-        TEST(test_short_of_memory), TEST(test_grow), TEST(test_box), TEST(test_systems),
-        TEST(test_nearest), TEST(test_tune),
+        TEST(test_moved), TEST(test_carry), TEST(test_half), TEST(test_unchanged),
+        TEST(test_memory), TEST(test_short_of_memory), TEST(test_grow), TEST(test_box),
+        TEST(test_systems), TEST(test_nearest), TEST(test_tune),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

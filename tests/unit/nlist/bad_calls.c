@@ -62,6 +62,7 @@ SPOIL(radius_infinite, d->radius = REAL_INFINITY)
 SPOIL(radius_square_infinite, d->radius = REAL_LARGEST)
 SPOIL(radius_square_denormal, d->radius = IS_FLOAT ? (real)1e-20 : (real)1e-160)
 SPOIL(radius_and_skin_infinite, d->radius = d->skin = REAL_LARGEST)
+SPOIL(radii_stride_odd, d->radii_stride = sizeof(real) + 1)
 SPOIL(skin_negative, d->skin = (real)-0.1)
 SPOIL(skin_nan, d->skin = REAL_NAN)
 SPOIL(skin_infinite, d->skin = REAL_INFINITY)
@@ -98,6 +99,7 @@ static const refusal refusals[] = {
     {NLIST_BAD_RADIUS, radius_negative}, {NLIST_BAD_RADIUS, radius_nan},
     {NLIST_BAD_RADIUS, radius_infinite}, {NLIST_BAD_RADIUS, radius_square_infinite},
     {NLIST_BAD_RADIUS, radius_square_denormal}, {NLIST_BAD_RADIUS, radius_and_skin_infinite},
+    {NLIST_BAD_RADIUS, radii_stride_odd},
     {NLIST_BAD_SKIN, skin_negative}, {NLIST_BAD_SKIN, skin_nan}, {NLIST_BAD_SKIN, skin_infinite},
     {NLIST_BAD_OPTION, layout_4}, {NLIST_BAD_OPTION, layout_negative},
     {NLIST_BAD_WIDTH, width_negative}, {NLIST_BAD_WIDTH, width_large},

@@ -75,6 +75,15 @@ static void check_variants(nlist *list, nlist_desc *d, const feeder *f, const or
     nlist_free(&first);
 }
 
+/* The radii of a scene, each the second of three numbers. The caller frees them. */
+static real *radii_apart(const oracle_scene *s)
+{
+    real *const apart = NEW(real, 3 * s->n);
+    int32_t i;
+    for (i = 0; i < 3 * s->n; i++) apart[i] = s->radii && i % 3 == 1 ? s->radii[i / 3] : REAL_NAN;
+    return apart;
+}
+
 /* Every source, half and full, against brute force. `list` keeps its memory from scene to scene. */
 static void check_scene(nlist *list, const oracle_scene *s, int counter)
 {
@@ -83,6 +92,7 @@ static void check_scene(nlist *list, const oracle_scene *s, int counter)
     now.scene = s;
     for (source = 0; source < SOURCES; source++) {
         nlist_desc d = oracle_desc(s);
+        real *apart;
         feeder f;
         if (!possible(s, source) || !chosen(SOURCES * counter + source)) continue;
         d.half = roll(2);
@@ -91,9 +101,12 @@ static void check_scene(nlist *list, const oracle_scene *s, int counter)
         CHECK_RESULT(nlist_build_brute(&truth, &d, s->pos, s->stride, s->n), NLIST_OK);
         check_list(&truth, s, NULL);
         now.source = source;
+        apart = radii_apart(s);
+        if (s->radii && s->n % 2) d.radii = apart + 1, d.radii_stride = 3 * sizeof *apart;
         make_feeder(&f, s, source);
         check_variants(list, &d, &f, s, &truth);
         drop_feeder(&f);
+        free(apart);
         nlist_free(&truth);
     }
 }
