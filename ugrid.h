@@ -775,9 +775,9 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
                                     const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
-   desc->cell if it is 0: to about 2 particles per cell, or to desc->radius if that is larger (a half
-   or a third of it where such cells would hold 64 particles and more). Where it sets both, for 4,096 points and
-   more, it looks at a sample. If three quarters of the points would be in crowded cells (one is far
+   desc->cell if it is 0: to about 2 particles per cell, or to desc->radius if that is larger (a
+   half or a third of it where such cells would hold 64 particles and more). Where it sets both, for
+   4,096 points and more, it looks at a sample. If three quarters of the points would be in crowded cells (one is far
    away, clusters are far apart, or they are a curve), it sets desc->unbounded, and the cell by the
    density where the points are; not with options that an unbounded grid has not, or with an outside
    other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n is above 131,072.
@@ -790,8 +790,8 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 
 /* Allocates the memory that ugrid_build needs for n particles, so that builds up to n allocate
    nothing. Needs desc.min and desc.max (or unbounded) and desc.cell or desc.radius. Results: any
-   refusal of ugrid_build that does not depend on the points, or UGRID_OUT_OF_MEMORY. The grid is empty and not
-   built afterwards. Not thread-safe on one grid. */
+   refusal of ugrid_build that does not depend on the points, or UGRID_OUT_OF_MEMORY. The grid is
+   empty and not built afterwards. Not thread-safe on one grid. */
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
 
 /* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
@@ -3751,10 +3751,10 @@ static ugrid_result ugrid_i_build_again(ugrid *grid)
 /* Why a desc whose cell was open has this one. */
 static const char *ugrid_i_cell_reason(const ugrid_desc *desc, int was_unbounded)
 {
-    if (desc->unbounded && was_unbounded) return "the radius: an unbounded grid has no other length";
     if (desc->unbounded)
-        return "by the density where the particles are: most would be in crowded cells of their "
-               "box";
+        return was_unbounded ? "the radius: an unbounded grid has no other length"
+                             : "by the density where the particles are: most would be in crowded "
+                               "cells of their box";
     if (!(desc->radius >= desc->cell))
         return "2 particles a cell: more cells would cost more than the tests that they save";
     if (desc->radius > desc->cell)

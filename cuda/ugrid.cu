@@ -1062,12 +1062,12 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>split: desc.method and desc.split where the caller leaves both open
+   >>split: desc.method, desc.split and desc.cell where the caller leaves them open
 
    A search by strips tests whole cells. Cells cut into 4 along x end closer to its radius: a
-   quarter fewer tests in 3D with cells of the radius, but four times as many cells to build. This
-   pays where particles are many, and cells crowded (tests/bench/NOTES.md: counts and lists of 29
-   neighbours, 7 particles a cell, take 0.78 to 0.87 of the time, a build up to 1.1 times).
+   quarter fewer tests with cells of the radius, but four times as many cells to build. This pays
+   where cells are crowded (bench_ugrid --only defaults: counts and lists of 29 neighbours and more,
+   from 40,000 particles on, take 0.67 to 0.93 of the time, a build 0.7 to 1.12 times).
    Deterministic grids are those of the serial code, which is slower with split: they have none.
 
    A cell is crowded by the mean of all cells, or as particles see it: each sees the others of its
@@ -1078,12 +1078,15 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
    CUDA graph cannot wait: it takes what was seen before.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int32_t ugrid_i_split_into = 4, ugrid_i_split_crowd = 6;
+constexpr int32_t ugrid_i_split_into = 4;
 #ifdef CUDA_EMU
 constexpr int32_t ugrid_i_split_least = 1 << 14, ugrid_i_drawn = 1 << 11;
 #else
-constexpr int32_t ugrid_i_split_least = 1 << 19, ugrid_i_drawn = 1 << 16;
+constexpr int32_t ugrid_i_split_least = 1 << 15, ugrid_i_drawn = 1 << 16;
 #endif
+
+/* Particles in a crowded cell. */
+constexpr int32_t ugrid_i_split_crowd(int dim) { return dim == 2 ? 8 : 6; }
 
 /* Can split pay for n particles in this grid, whose cells are not cut? Four cells a particle are
    the most. */
@@ -1095,27 +1098,44 @@ bool ugrid_i_split_possible(const ugrid *grid, int32_t n)
                         !desc->periodic[2],
                fits = ugrid_i_split_into * grid->needed_cells <= desc->max_cells &&
                       ugrid_i_split_into * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
-    return desc->dim == 3 && strips && closed && fits && desc->placement == UGRID_LOOSE &&
+    return strips && closed && fits && desc->placement == UGRID_LOOSE &&
            !desc->deterministic && n >= ugrid_i_split_least && n >= grid->needed_cells;
 }
 
-/* Cells per unit of volume. */
+/* Cells per unit of volume (2D: of area). */
 double ugrid_i_cells_per_volume(const ugrid *grid)
 {
-    return (double)grid->axis[0].per_cell * (double)grid->axis[1].per_cell *
-           (double)grid->axis[2].per_cell;
+    double cells = 1;
+    for (int a = 0; a < grid->desc.dim; a++) cells *= (double)grid->axis[a].per_cell;
+    return cells;
 }
 
 /* Does it pay, where it can? By the mean, and by what was seen. */
 bool ugrid_i_crowded_evenly(const ugrid_cuda *gpu, int32_t n)
 {
-    return n / ugrid_i_split_crowd >= gpu->device.grid.needed_cells;
+    const ugrid *grid = &gpu->device.grid;
+    return n / ugrid_i_split_crowd(grid->desc.dim) >= grid->needed_cells;
 }
 
 bool ugrid_i_split_pays(const ugrid_cuda *gpu, int32_t n)
 {
+    const ugrid *grid = &gpu->device.grid;
     return ugrid_i_crowded_evenly(gpu, n) ||
-           gpu->crowd >= ugrid_i_split_crowd * ugrid_i_cells_per_volume(&gpu->device.grid);
+           gpu->crowd >= ugrid_i_split_crowd(grid->desc.dim) * ugrid_i_cells_per_volume(grid);
+}
+
+/* The cell, where it is open: the radius, or what holds 2 particles, as they see it where they are
+   crowded; but so that n cells are the most. Arrays that must be those of the serial build have its
+   cell. (The smaller ones that it takes in a crowd would cost the searches by 9 strips, or 3, that
+   are the fastest on a GPU.) */
+ugrid_real ugrid_i_cuda_cell(const ugrid_desc *desc, double crowd, int32_t n)
+{
+    if (desc->deterministic || desc->method == UGRID_SORT) return ugrid_i_fit_cell(desc, n);
+    double const even = (double)ugrid_i_fit_evenly(desc, n), least = 0.8 * even;
+    double cell = even;
+    if (crowd > 0 && n <= desc->max_cells)
+        cell = std::min(even, std::max(least, ugrid_i_root(2 / crowd, desc->dim)));
+    return std::max((ugrid_real)cell, desc->radius);
 }
 
 /* One block samples particles: how many others are in the cell of each? */
@@ -1224,7 +1244,7 @@ ugrid_result ugrid_i_cuda_resolve(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     if (open) grid->desc.split = 1;
     bool const given = grid->desc.cell != 0;
-    if (!given) grid->desc.cell = ugrid_i_fit_cell(&grid->desc, n);
+    if (!given) grid->desc.cell = ugrid_i_cuda_cell(&grid->desc, gpu->crowd, n);
     grid->cell_reason = given ? "chosen by the caller"
                               : ugrid_i_cell_reason(&grid->desc, grid->desc.unbounded);
     ugrid_result result = ugrid_i_resolve(grid, n);
@@ -1289,7 +1309,8 @@ ugrid_result ugrid_i_choose_again(ugrid_cuda *gpu, const ugrid_desc *desc, cudaS
     ugrid *grid = &gpu->device.grid;
     ugrid const before = *grid;
     ugrid_result result = ugrid_i_learn_crowd(gpu, stream);
-    if (result != UGRID_OK || !ugrid_i_split_pays(gpu, before.n)) return result;
+    if (result != UGRID_OK) return result;
+    if (desc && desc->cell > 0 && !ugrid_i_split_pays(gpu, before.n)) return result;
     result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, before.n, 0, stream);
     grid->pos = before.pos;
@@ -3287,6 +3308,9 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
     if (result == UGRID_OK && gpu->may_split && gpu->device.grid.desc.split == 1) {
         ugrid_desc cut = *desc; /* what builds may choose later */
+        ugrid_desc most = gpu->device.grid.desc;
+        most.cell = cut.cell;
+        if (cut.cell == 0) cut.cell = ugrid_i_cuda_cell(&most, DBL_MAX, n);
         cut.split = ugrid_i_split_into;
         result = ugrid_i_cuda_begin(gpu, &cut, stream);
         if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);

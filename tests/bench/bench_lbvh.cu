@@ -1002,7 +1002,7 @@ struct tree_case {
     }
 };
 
-/* ---- defaults: nothing set, beside the settings that the manual offers ------------------------ */
+/* ---- defaults: nothing set, beside the settings that the manual offers ----------------------- */
 
 struct attempt { const char *name; lbvh_builder builder; int32_t bits; bool bounds; };
 

@@ -1761,7 +1761,7 @@ struct list_case {
     }
 };
 
-/* ---- defaults: a list with nothing set but the radius, and what the caller alone knows -------- */
+/* ---- defaults: a list with nothing set but the radius, and what the caller alone knows ------- */
 
 struct attempt { const char *name; int32_t split; bool by_tree; };
 
@@ -1852,7 +1852,7 @@ void default_steps(spheres &s)
 
 void bench_defaults(const std::vector<int32_t> &sizes)
 {
-    bench_defaults_title("defaults: lists of about 29 neighbours, the radius told and nothing else");
+    bench_defaults_title("defaults: lists of about 29 neighbours, nothing set but the radius");
     for (int32_t n : sizes)
         for (bool sorted : {false, true}) {
             points const p = uniform(n, sorted);

@@ -932,7 +932,8 @@ enum { TRIES = sizeof tries / sizeof *tries, TRIES_IN_ORDER = TRIES - 1 };
 static void work_build_and_count(void *user) { work_build(user); work_count(user); }
 
 /* The searches are in the order of the cells, which LIST has not. */
-static const struct { const char *name; void (*work)(void *); int flags, tries; } default_calls[] = {
+static const struct { const char *name; void (*work)(void *); int flags, tries; }
+    default_calls[] = {
     {"build", work_build, 0, TRIES_IN_ORDER},
     {"build + count pairs", work_build_and_pairs, 0, TRIES},
     {"build + count by place", work_build_and_count, UGRID_PLACES, TRIES_IN_ORDER},

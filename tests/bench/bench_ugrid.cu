@@ -1307,7 +1307,7 @@ struct grid_case {
     }
 };
 
-/* ---- defaults: nothing set but the radius, beside the settings that the manual offers --------- */
+/* ---- defaults: nothing set but the radius, beside the settings that the manual offers ------- */
 
 /* parts: of the radius, the edge of a cell; 0: chosen. */
 struct attempt { const char *name; ugrid_method method; int32_t split, coherent, parts; };

@@ -7,7 +7,7 @@
        bench_defaults_row("uniform-1M", n, "build + pairs", settings, 3, bench_turn_ms, reason);
        bench_defaults_end();
 
-   Settings take turns, and the fastest turn of each counts: so a noisy machine disturbs all alike. */
+   Settings take turns, and the fastest turn of each counts: a noisy machine disturbs all alike. */
 
 #ifndef BENCH_DEFAULTS_H
 #define BENCH_DEFAULTS_H

@@ -13,7 +13,7 @@ namespace {
 
 struct default_call { const char *name; std::function<void()> work; };
 
-/* How long queueing took at most, in the calls of this row: what the GPU has to be kept busy for. */
+/* How long queueing took at most, in the calls of this row: so long the GPU is kept busy. */
 double default_queueing;
 
 double default_turn(void (*)(void *), void *job)

@@ -2,7 +2,7 @@
    pairs of large workloads, against numbers counted by other programs.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* 79,507 cells: 6 particles and more in each from 477,042 on; and 2^19 is where split begins. */
+/* 79,507 cells: 6 particles and more in each from 477,042 on. */
 static ugrid_desc crowded_desc()
 {
     ugrid_desc d = {};
@@ -42,7 +42,7 @@ static void test_split()
          {"tight", [](ugrid_desc *d) { d->placement = UGRID_TIGHT; }, 1},
          {"lists", [](ugrid_desc *d) { d->method = UGRID_LIST; }, 1},
          {"unbounded", [](ugrid_desc *d) { d->unbounded = 1; }, 1},
-         {"in the plane", [](ugrid_desc *d) { d->dim = 2; }, 1}};
+         {"in the plane", [](ugrid_desc *d) { d->dim = 2; }, 4}};
     for (auto const &c : cases) {
         ugrid_desc d = crowded_desc();
         c.change(&d);
@@ -155,6 +155,30 @@ static void check_crowd(const Device<real> &d_pos, ugrid_desc d, int32_t n, doub
     }
 }
 
+/* With the radius told, the first build takes it for its cells where particles are crowded, though
+   most cells are air. Else a cell has 2 particles. A deterministic one is that of the serial build,
+   which counts the air. */
+static void check_open_cell(const Device<real> &d_pos, ugrid_desc d, int32_t n, bool crowded)
+{
+    ugrid serial = {};
+    d.radius = real(1.1) * d.cell;
+    d.cell = 0;
+    std::vector<real> const pos = d_pos.get();
+    CHECK_RESULT(ugrid_build(&serial, &d, pos.data(), 0, n), UGRID_OK);
+    for (bool deterministic : {false, true}) {
+        ugrid_cuda gpu = {};
+        d.deterministic = deterministic;
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        const ugrid &grid = gpu.device.grid;
+        bool const same = grid.desc.cell == serial.desc.cell;
+        CHECK(deterministic ? same : !crowded || grid.desc.cell == d.radius);
+        const char *const why = grid.desc.cell > d.radius ? "2 particles" : "the radius";
+        CHECK(std::string(grid.cell_reason).find(why) == 0);
+        ugrid_cuda_free(&gpu);
+    }
+    ugrid_free(&serial);
+}
+
 /* Water in a box that is mostly air: the first build cuts its cells, and so do those after it. They
    allocate nothing after a reserve. */
 static void test_split_crowd()
@@ -183,6 +207,7 @@ static void test_split_crowd()
             CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
         }
         ugrid_cuda_free(&gpu);
+        check_open_cell(d_pos, d, n, depth < side);
         check_crowd(d_pos, d, n, (double)n / (size[0] * size[1] * size[2]));
     }
 }

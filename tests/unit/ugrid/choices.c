@@ -90,7 +90,8 @@ static void test_radius(void **state)
         {3, 0.31, 0.31, "the radius: it"}, {3, 0.33, 0.33 / 2, "a part"},
         {3, 0.39, 0.39 / 2, "a part"}, {3, 0.42, 0.42 / 3, "a part"},
         {2, 0.01, 0.0316, "2 particles"}, {2, 0.17, 0.17, "the radius: it"},
-        {2, 0.19, 0.19 / 2, "a part"}, {2, 0.39, 0.39 / 2, "a part"}, {2, 0.41, 0.41 / 3, "a part"}};
+        {2, 0.19, 0.19 / 2, "a part"}, {2, 0.39, 0.39 / 2, "a part"},
+        {2, 0.41, 0.41 / 3, "a part"}};
     ugrid g = {0};
     ugrid_desc d;
     real *p = NEW(real, 3 * N);
@@ -120,11 +121,12 @@ static void test_radius(void **state)
 static void test_sort_counts(void **state)
 {
     enum { N = 2000 };
-    ugrid g[2] = {{0}, {0}};
+    ugrid g[2];
     ugrid_desc d;
     real *p = NEW(real, 3 * N);
     int k, fine;
     (void)state;
+    memset(g, 0, sizeof g);
     for (k = 0; k < 3 * N; k++) p[k] = between(0, 1);
     for (fine = 0; fine < 2; fine++) {
         memset(&d, 0, sizeof d);
