@@ -777,14 +777,14 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
    desc->cell if it is 0: to about 2 particles per cell, or to desc->radius if that is larger (a
    half or a third of it where such cells would hold 64 particles and more). Where it sets both, for
-   4,096 points and more, it looks at a sample. If three quarters of the points would be in crowded cells (one is far
-   away, clusters are far apart, or they are a curve), it sets desc->unbounded, and the cell by the
-   density where the points are; not with options that an unbounded grid has not, or with an outside
-   other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n is above 131,072.
-   ugrid_build calls it. pos, stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the
-   first such point; desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis
-   needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
-   needs none. O(n). */
+   4,096 points and more, it looks at a sample. If three quarters of the points would be in crowded
+   cells (one is far away, clusters are far apart, or they are a curve), it sets desc->unbounded,
+   and the cell by the density where the points are; not with options that an unbounded grid has
+   not, or with an outside other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n
+   is above 131,072. ugrid_build calls it. pos, stride: as there. UGRID_NOT_FINITE: `*bad_id` (may
+   be NULL) is the first such point; desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a
+   periodic axis needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an
+   unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 

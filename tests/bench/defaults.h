@@ -1,10 +1,10 @@
-/* defaults.h - group `defaults` of the benchmark programs: what a call takes with nothing set, beside
-   the settings that the manual offers. C99 and C++, everything static.
+/* defaults.h - group `defaults` of the benchmark programs: what a call takes with nothing set,
+   beside the settings that the manual offers. C99 and C++, everything static.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       bench_setting settings[3] = {{"default", work, &job[0], 0}, {"COUNT", work, &job[1], 0}, ...};
+       bench_setting settings[2] = {{"default", work, &job[0], 0}, {"COUNT", work, &job[1], 0}};
        bench_defaults_title("defaults: grids");
-       bench_defaults_row("uniform-1M", n, "build + pairs", settings, 3, bench_turn_ms, reason);
+       bench_defaults_row("uniform-1M", n, "build + pairs", settings, 2, bench_turn_ms, reason);
        bench_defaults_end();
 
    Settings take turns, and the fastest turn of each counts: a noisy machine disturbs all alike. */
