@@ -1080,7 +1080,7 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
 
 constexpr int32_t ugrid_i_split_into = 4;
 #ifdef CUDA_EMU
-constexpr int32_t ugrid_i_split_least = 1 << 14, ugrid_i_drawn = 1 << 11;
+constexpr int32_t ugrid_i_split_least = 1 << 13, ugrid_i_drawn = 1 << 11;
 #else
 constexpr int32_t ugrid_i_split_least = 1 << 15, ugrid_i_drawn = 1 << 16;
 #endif

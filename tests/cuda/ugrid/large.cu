@@ -184,13 +184,13 @@ static void check_open_cell(const Device<real> &d_pos, ugrid_desc d, int32_t n, 
 static void test_split_crowd()
 {
 #ifdef CUDA_EMU
-    int32_t const n = 1 << 14, side = 20, wet = 2;
+    int32_t const n = 1 << 13, side = 16, wet = 2;
 #else
     int32_t const n = 1 << 19, side = 43, wet = 4;
 #endif
     std::vector<float> uniform(3 * (size_t)n);
     wl_uniform(n, 5, uniform.data());
-    for (int32_t depth : {wet, side}) { /* 10 or 18 others, or about 1 */
+    for (int32_t depth : {wet, side}) { /* 8 or 18 others, or about 1 */
         int32_t const size[3] = {2 * side, depth, side};
         std::vector<real> pos(uniform.begin(), uniform.end());
         for (size_t k = 0; k < pos.size(); k++) pos[k] *= (real)size[k % 3];
