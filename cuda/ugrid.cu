@@ -1072,17 +1072,19 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
 
    A cell is crowded by the mean of all cells, or as particles see it: each sees the others of its
    cell. In water that fills the bottom of a box they see 10 others, where the cells, most of them
-   air, have 1.4. The first build that could cut its cells samples its positions for that, and waits
-   for the stream; later ones take what it saw, or the last ugrid_cuda_check, which samples the
-   built grid. So equal calls give equal cells, whatever the timing. A build that is captured in a
+   air, have 1.4. The first build of half a million particles that could cut its cells samples its
+   positions for that, and waits for the stream (0.04 ms on an H200); later ones take what it saw,
+   or the last ugrid_cuda_check, which samples the built grid. So equal calls give equal cells, whatever the timing. A build that is captured in a
    CUDA graph cannot wait: it takes what was seen before.
    ---------------------------------------------------------------------------------------------- */
 
 constexpr int32_t ugrid_i_split_into = 4;
 #ifdef CUDA_EMU
-constexpr int32_t ugrid_i_split_least = 1 << 13, ugrid_i_drawn = 1 << 11;
+constexpr int32_t ugrid_i_split_least = 1 << 12, ugrid_i_ask_least = 1 << 13,
+                  ugrid_i_drawn = 1 << 11;
 #else
-constexpr int32_t ugrid_i_split_least = 1 << 15, ugrid_i_drawn = 1 << 16;
+constexpr int32_t ugrid_i_split_least = 1 << 15, ugrid_i_ask_least = 1 << 19,
+                  ugrid_i_drawn = 1 << 16;
 #endif
 
 /* Particles in a crowded cell. */
@@ -1189,11 +1191,13 @@ __global__ void __launch_bounds__(ugrid_i_block)
                   (unsigned long long)before);
 }
 
-/* Should this build, whose memory is prepared, look at its positions before it chooses? */
+/* Should this build, whose memory is prepared, look at its positions before it chooses? Where the
+   mean has decided, or for few particles, it would cost more than it saves. */
 bool ugrid_i_asks_crowd(const ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     cudaStreamCaptureStatus captures = cudaStreamCaptureStatusNone;
-    if (!gpu->may_split || gpu->crowd_known || ugrid_i_crowded_evenly(gpu, n)) return false;
+    if (!gpu->may_split || gpu->device.grid.desc.split > 1) return false;
+    if (gpu->crowd_known || n < ugrid_i_ask_least) return false;
     if (cudaStreamIsCapturing(stream, &captures) != cudaSuccess) (void)cudaGetLastError();
     return captures == cudaStreamCaptureStatusNone;
 }
