@@ -1067,15 +1067,16 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
    A search by strips tests whole cells. Cells cut into 4 along x end closer to its radius: a
    quarter fewer tests with cells of the radius, but four times as many cells to build. This pays
    where cells are crowded (bench_ugrid --only defaults: counts and lists of 29 neighbours and more,
-   from 40,000 particles on, take 0.67 to 0.93 of the time, a build 0.7 to 1.12 times).
+   from 40,000 particles on, take 0.67 to 0.93 of the time, a build 0.7 to 1.3 times).
    Deterministic grids are those of the serial code, which is slower with split: they have none.
 
    A cell is crowded by the mean of all cells, or as particles see it: each sees the others of its
    cell. In water that fills the bottom of a box they see 10 others, where the cells, most of them
    air, have 1.4. The first build of half a million particles that could cut its cells samples its
    positions for that, and waits for the stream (0.04 ms on an H200); later ones take what it saw,
-   or the last ugrid_cuda_check, which samples the built grid. So equal calls give equal cells, whatever the timing. A build that is captured in a
-   CUDA graph cannot wait: it takes what was seen before.
+   or the last ugrid_cuda_check, which samples the built grid. So equal calls give equal cells,
+   whatever the timing. A build that is captured in a CUDA graph cannot wait: it takes what was seen
+   before.
    ---------------------------------------------------------------------------------------------- */
 
 constexpr int32_t ugrid_i_split_into = 4;
