@@ -71,7 +71,7 @@
            int32_t i;
            ugrid_result r;
            desc.max[0] = desc.max[1] = desc.max[2] = 1;    // the box 0 .. 1
-           desc.cell = radius;                             // the largest radius; few neighbours: 0
+           desc.radius = radius;                           // the largest one of searches
            r = ugrid_build(&grid, &desc, pos, 0, 3);
            if (r != UGRID_OK) { puts(ugrid_result_text(r)); return 1; }
            for (i = 0; i < 3; i++) {
@@ -149,8 +149,8 @@
 
        COUNT        the default. Particles in cell order: a strip is one contiguous range, the
                     fastest to search
-       SORT         the same order, and on a GPU the same in every run; for grids with far more
-                    cells than particles
+       SORT         the same order, and on a GPU the same in every run; serially a counting sort
+                    as COUNT's, and faster than that only from 40 cells a particle on
        FIXED        no prefix sum, and memory per cell: for lattices and fluids of known density
        LIST         the fastest build, 4 bytes per particle: for few searches per build
        LIST_PACKED  LIST with position and link in one 16-byte record
@@ -395,7 +395,7 @@ extern "C" {
       "reserve and a CUDA build need them given") \
     X(UGRID_BAD_CELL, \
       "desc.cell must be positive and finite (0: chosen from n and the box; an unbounded " \
-      "grid, a reserve and a CUDA build need it given)") \
+      "grid, a reserve and a CUDA build need it, or desc.radius, given)") \
     X(UGRID_BAD_SIZE, \
       "desc.size must be positive and finite and span at most 16 cells an axis: enlarge " \
       "desc.cell; desc.half_extents needs desc.placement UGRID_TIGHT, and each of them must be 0 " \
@@ -572,10 +572,8 @@ typedef struct ugrid_desc {
     int32_t dim;                     /* coordinates per point, 2 or 3 (default: 3) */
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at
-                                        least 1, of equal width (default: about 2 particles per
-                                        cell, as ugrid_fit says; the best where a search meets fewer
-                                        than about 6 neighbours, 8 in 3D; else give the largest
-                                        radius) */
+                                        least 1, of equal width (default: as ugrid_fit says, by
+                                        `radius`, which a caller knows) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less (default: 1;
                                         CUDA with UGRID_AUTO: 4 for many particles in crowded
@@ -630,6 +628,8 @@ typedef struct ugrid_desc {
                                         pos is (>>boxes; default: all are size / 2) */
     size_t half_extent_stride;       /* of half_extents, as the stride of pos (default: tightly
                                         packed) */
+    ugrid_real radius;               /* the largest radius of searches, by which a cell that is 0 is
+                                        chosen (default: 0, not known) */
 } ugrid_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -743,6 +743,7 @@ typedef struct ugrid {
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
     ugrid_real tight_least; /* every box reaches so far from its centre: tight_half, or 0 with
                                desc.half_extents */
+    const char *cell_reason; /* why the last build took this cell */
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
@@ -774,22 +775,23 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
                                     const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
-   desc->cell to about 2 particles per cell if it is 0. Where it sets both, for 4,096 points and
-   more, it looks at a sample. If three quarters of the points would be in crowded cells (one is far
-   away, clusters are far apart, or they are a curve), it sets desc->unbounded, and the cell by the
-   density where the points are; not with options that an unbounded grid has not, or with an outside
-   other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n is above 131,072.
-   ugrid_build calls it. pos, stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the
-   first such point; desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis
-   needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
-   needs none. O(n). */
+   desc->cell if it is 0: to about 2 particles per cell, or to desc->radius if that is larger (a
+   half or a third of it where such cells would hold 64 particles and more). Where it sets both, for
+   4,096 points and more, it looks at a sample. If three quarters of the points would be in crowded
+   cells (one is far away, clusters are far apart, or they are a curve), it sets desc->unbounded,
+   and the cell by the density where the points are; not with options that an unbounded grid has
+   not, or with an outside other than UGRID_CLAMP. Crowded: 180 points and more, or n / 750 where n
+   is above 131,072. ugrid_build calls it. pos, stride: as there. UGRID_NOT_FINITE: `*bad_id` (may
+   be NULL) is the first such point; desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a
+   periodic axis needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an
+   unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 
 /* Allocates the memory that ugrid_build needs for n particles, so that builds up to n allocate
-   nothing. Needs desc.min and desc.max (or unbounded) and desc.cell. Results: any refusal of
-   ugrid_build that does not depend on the points, or UGRID_OUT_OF_MEMORY. The grid is empty and not
-   built afterwards. Not thread-safe on one grid. */
+   nothing. Needs desc.min and desc.max (or unbounded) and desc.cell or desc.radius. Results: any
+   refusal of ugrid_build that does not depend on the points, or UGRID_OUT_OF_MEMORY. The grid is
+   empty and not built afterwards. Not thread-safe on one grid. */
 UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_t n);
 
 /* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
@@ -2482,8 +2484,9 @@ typedef struct ugrid_cuda {
                                    it, for its particles being nearly in cell order */
     int32_t may_split;          /* 1: the last build chose desc.split itself */
     double crowd;               /* particles per unit of volume, as those of the grid of the last
-                                   ugrid_cuda_check see it, where may_split: for the next choice of
-                                   desc.split */
+                                   ugrid_cuda_check see it, where may_split, or those that the first
+                                   such build sampled: for the next choice of desc.split */
+    int32_t crowd_known;        /* 1: crowd was sampled */
 } ugrid_cuda;
 
 /* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
@@ -2498,7 +2501,9 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
                                           struct CUstream_st *stream);
 
-/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
+/* As ugrid_build. desc needs min, max (or unbounded) and cell or radius. The first build of half a
+   million particles or more that leaves method and split open may sample the positions: it then
+   waits for the stream (not while that is captured). Particles with a NaN or infinite
    position are in no cell (SORT, COUNT: at the last places), and so are those that desc.outside
    refuses. A full cell of UGRID_FIXED keeps what fits. ugrid_cuda_check reports all. Order within a
    cell: that of the serial build for UGRID_SORT and desc.deterministic, otherwise unspecified. */
@@ -3008,6 +3013,7 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return UGRID_BAD_ALLOCATOR;
     if (!(desc->cell >= 0) || !ugrid_i_finite(desc->cell)) return UGRID_BAD_CELL;
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
+    if (!(desc->radius >= 0) || !ugrid_i_finite(desc->radius)) return UGRID_BAD_RADIUS;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->half_extents && desc->placement != UGRID_TIGHT) return UGRID_BAD_SIZE;
     if (!ugrid_i_stride_valid(desc->half_extent_stride, desc->dim)) return UGRID_BAD_ARGUMENT;
@@ -3026,6 +3032,7 @@ UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
     memset(&given, 0, sizeof given);
     if (desc) given = *desc;
     if (given.dim == 0) given.dim = 3;
+    if (given.cell == 0 && given.unbounded) given.cell = given.radius;
     if (given.split == 0) given.split = 1;
     if (given.slots == 0) given.slots = 32;
     if (given.max_cells == 0) given.max_cells = 1 << 27;
@@ -3202,7 +3209,7 @@ static double ugrid_i_root(double v, int dim)
 
 /* About 2 particles per cell: cell = (2 * volume / n) ^ (1 / dim). An axis shorter than a cell has
    one cell in any case: the next step leaves it out. */
-static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
+static ugrid_real ugrid_i_fit_evenly(const ugrid_desc *desc, int32_t n)
 {
     double cell = 0;
     int a, step;
@@ -3220,6 +3227,31 @@ static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
     }
     return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell
                                                                               : 1;
+}
+
+/* The parts of desc.radius that a cell should have. In cells of the radius a search tests 2 (3D: 6)
+   times as many points as are within it; in smaller ones fewer points of more cells. Where cells of
+   the radius hold few, the cells cost more (from 64 on both cost the same, measured). Where they
+   hold so many that a block of points exceeds UGRID_I_GATHER candidates, a search takes up to 4
+   times as long: from 128 (2D: 320) on also in halves. */
+static int ugrid_i_radius_parts(const ugrid_desc *desc, int32_t n)
+{
+    double in_cell = n;
+    int a;
+    if (desc->placement != UGRID_LOOSE || desc->unbounded) return 1;
+    for (a = 0; a < desc->dim; a++) {
+        double const length = (double)desc->max[a] - (double)desc->min[a];
+        if (length > (double)desc->radius) in_cell *= (double)desc->radius / length;
+    }
+    return in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3;
+}
+
+/* The larger of this and the radius, or half or a third of that in a crowd. */
+static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
+{
+    ugrid_real const cell = ugrid_i_fit_evenly(desc, n);
+    if (!(desc->radius > cell)) return cell;
+    return desc->radius / (ugrid_real)ugrid_i_radius_parts(desc, n);
 }
 
 /* The box of the points, and their number: without those left out, and up to one refused. */
@@ -3319,6 +3351,7 @@ static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, 
     double cell = (double)desc->cell, alone, before, in_cell, want = 2;
     int level, filled, axes;
     ugrid_desc hashed = *desc;
+    if (desc->radius > 0 && desc->cell <= desc->radius) return; /* it is that of the searches */
     hashed.unbounded = 1;
     if (desc->outside != UGRID_CLAMP || ugrid_defaults(&hashed, &hashed) != UGRID_OK) return;
     alone = before = ugrid_i_alone_in(sample, cell);
@@ -3338,7 +3371,7 @@ static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, 
     cell *= ugrid_i_root(want / in_cell, filled);
     if (!(cell > (double)UGRID_I_REAL_MIN) || cell >= (double)desc->cell) return;
     desc->unbounded = 1;
-    desc->cell = (ugrid_real)cell;
+    desc->cell = (ugrid_real)cell > desc->radius ? (ugrid_real)cell : desc->radius;
 }
 
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
@@ -3734,6 +3767,20 @@ static ugrid_result ugrid_i_build_again(ugrid *grid)
     return result;
 }
 
+/* Why a desc whose cell was open has this one. */
+static const char *ugrid_i_cell_reason(const ugrid_desc *desc, int was_unbounded)
+{
+    if (desc->unbounded)
+        return was_unbounded ? "the radius: an unbounded grid has no other length"
+                             : "by the density where the particles are: most would be in crowded "
+                               "cells of their box";
+    if (!(desc->radius >= desc->cell))
+        return "2 particles a cell: more cells would cost more than the tests that they save";
+    if (desc->radius > desc->cell)
+        return "a part of the radius: cells of the radius would be crowded";
+    return "the radius: it holds 2 particles or more";
+}
+
 /* The particles that have rows. */
 static ugrid_result ugrid_i_set_rows(ugrid *grid, int32_t n)
 {
@@ -3753,7 +3800,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
     if (result != UGRID_OK) return result;
     if (n < 0) return UGRID_BAD_ARGUMENT;
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
-    if (grid->desc.cell == 0) return UGRID_BAD_CELL;
+    if (grid->desc.cell == 0 && grid->desc.radius == 0) return UGRID_BAD_CELL;
+    if (given.cell == 0) given.cell = grid->desc.cell = ugrid_i_fit_cell(&given, n);
     /* fewer particles may choose the other method: room for both */
     if (grid->desc.method == UGRID_AUTO) {
         grid->desc.method = UGRID_SORT;
@@ -3786,11 +3834,14 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
                                    size_t stride, int32_t n)
 {
     ugrid_result result;
+    int const open = !desc || desc->cell == 0;
     if (!grid) return UGRID_BAD_ARGUMENT;
     result = ugrid_i_begin(grid, desc);
     if (result != UGRID_OK) return result;
     result = ugrid_fit(&grid->desc, pos, stride, n, &grid->bad_id);
     if (result != UGRID_OK) return result;
+    grid->cell_reason = open ? ugrid_i_cell_reason(&grid->desc, desc && desc->unbounded)
+                             : "chosen by the caller";
     result = ugrid_i_prepare(grid, n, 0);
     if (result != UGRID_OK) return result;
     result = ugrid_i_set_rows(grid, n);
@@ -7034,11 +7085,19 @@ static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
     return result;
 }
 
-/* ugrid_i_build_method for COUNT, and for SORT in pieces. */
+/* Does it take the counting sort? SORT does, too, where that is faster: it gives the same arrays.
+   (Its radix sort is faster from about 40 cells a particle on, measured.) */
+static int ugrid_i_counts(const ugrid *grid)
+{
+    if (grid->desc.method == UGRID_COUNT) return 1;
+    return grid->desc.method == UGRID_SORT && grid->cell_count / 32 <= grid->n + 512;
+}
+
+/* ugrid_i_build_method for COUNT, and for SORT in pieces or where its radix sort takes longer. */
 static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result)
 {
     if (ugrid_i_build_pieces(grid, grid->n) > 1) *result = ugrid_i_build_in_pieces(grid);
-    else if (grid->desc.method == UGRID_COUNT) *result = ugrid_i_count_faster(grid);
+    else if (ugrid_i_counts(grid)) *result = ugrid_i_count_faster(grid);
     else return 0;
     return 1;
 }

@@ -1065,22 +1065,34 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>split: desc.method and desc.split where the caller leaves both open
+   >>split: desc.method, desc.split and desc.cell where the caller leaves them open
 
    A search by strips tests whole cells. Cells cut into 4 along x end closer to its radius: a
-   quarter fewer tests in 3D with cells of the radius, but four times as many cells to build. This
-   pays where particles are many, and cells crowded (tests/bench/NOTES.md: counts and lists of 29
-   neighbours, 7 particles a cell, take 0.78 to 0.87 of the time, a build up to 1.1 times).
+   quarter fewer tests with cells of the radius, but four times as many cells to build. This pays
+   where cells are crowded (bench_ugrid --only defaults: counts and lists of 29 neighbours and more,
+   from 40,000 particles on, take 0.67 to 0.93 of the time, a build 0.7 to 1.3 times).
    Deterministic grids are those of the serial code, which is slower with split: they have none.
 
-   A cell is crowded by the mean of all cells, or as the particles of an earlier build saw it: each
-   sees the others of its cell. In water that fills the bottom of a box they see 10 others, where
-   the cells, most of them air, have 1.4. ugrid_cuda_check, which waits for the stream, samples
-   that. So equal calls give equal cells, whatever the timing; a CUDA graph keeps what was chosen
-   when it was captured.
+   A cell is crowded by the mean of all cells, or as particles see it: each sees the others of its
+   cell. In water that fills the bottom of a box they see 10 others, where the cells, most of them
+   air, have 1.4. The first build of half a million particles that could cut its cells samples its
+   positions for that, and waits for the stream (0.04 ms on an H200); later ones take what it saw,
+   or the last ugrid_cuda_check, which samples the built grid. So equal calls give equal cells,
+   whatever the timing. A build that is captured in a CUDA graph cannot wait: it takes what was seen
+   before.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int32_t ugrid_i_split_into = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
+constexpr int32_t ugrid_i_split_into = 4;
+#ifdef CUDA_EMU
+constexpr int32_t ugrid_i_split_least = 1 << 12, ugrid_i_ask_least = 1 << 13,
+                  ugrid_i_drawn = 1 << 11;
+#else
+constexpr int32_t ugrid_i_split_least = 1 << 15, ugrid_i_ask_least = 1 << 19,
+                  ugrid_i_drawn = 1 << 16;
+#endif
+
+/* Particles in a crowded cell. */
+constexpr int32_t ugrid_i_split_crowd(int dim) { return dim == 2 ? 8 : 6; }
 
 /* Can split pay for n particles in this grid, whose cells are not cut? Four cells a particle are
    the most. */
@@ -1092,23 +1104,44 @@ bool ugrid_i_split_possible(const ugrid *grid, int32_t n)
                         !desc->periodic[2],
                fits = ugrid_i_split_into * grid->needed_cells <= desc->max_cells &&
                       ugrid_i_split_into * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
-    return desc->dim == 3 && strips && closed && fits && desc->placement == UGRID_LOOSE &&
+    return strips && closed && fits && desc->placement == UGRID_LOOSE &&
            !desc->deterministic && n >= ugrid_i_split_least && n >= grid->needed_cells;
 }
 
-/* Cells per unit of volume. */
+/* Cells per unit of volume (2D: of area). */
 double ugrid_i_cells_per_volume(const ugrid *grid)
 {
-    return (double)grid->axis[0].per_cell * (double)grid->axis[1].per_cell *
-           (double)grid->axis[2].per_cell;
+    double cells = 1;
+    for (int a = 0; a < grid->desc.dim; a++) cells *= (double)grid->axis[a].per_cell;
+    return cells;
 }
 
-/* Does it pay, where it can? */
+/* Does it pay, where it can? By the mean, and by what was seen. */
+bool ugrid_i_crowded_evenly(const ugrid_cuda *gpu, int32_t n)
+{
+    const ugrid *grid = &gpu->device.grid;
+    return n / ugrid_i_split_crowd(grid->desc.dim) >= grid->needed_cells;
+}
+
 bool ugrid_i_split_pays(const ugrid_cuda *gpu, int32_t n)
 {
     const ugrid *grid = &gpu->device.grid;
-    return n / ugrid_i_split_crowd >= grid->needed_cells ||
-           gpu->crowd >= ugrid_i_split_crowd * ugrid_i_cells_per_volume(grid);
+    return ugrid_i_crowded_evenly(gpu, n) ||
+           gpu->crowd >= ugrid_i_split_crowd(grid->desc.dim) * ugrid_i_cells_per_volume(grid);
+}
+
+/* The cell, where it is open: the radius, or what holds 2 particles, as they see it where they are
+   crowded; but so that n cells are the most. Arrays that must be those of the serial build have its
+   cell. (The smaller ones that it takes in a crowd would cost the searches by 9 strips, or 3, that
+   are the fastest on a GPU.) */
+ugrid_real ugrid_i_cuda_cell(const ugrid_desc *desc, double crowd, int32_t n)
+{
+    if (desc->deterministic || desc->method == UGRID_SORT) return ugrid_i_fit_cell(desc, n);
+    double const even = (double)ugrid_i_fit_evenly(desc, n), least = 0.8 * even;
+    double cell = even;
+    if (crowd > 0 && n <= desc->max_cells)
+        cell = std::min(even, std::max(least, ugrid_i_root(2 / crowd, desc->dim)));
+    return std::max((ugrid_real)cell, desc->radius);
 }
 
 /* One block samples particles: how many others are in the cell of each? */
@@ -1141,6 +1174,60 @@ ugrid_result ugrid_i_sample_crowd(ugrid_cuda *gpu, cudaStream_t stream)
                           ugrid_i_crowd_kernel, gpu->device, gpu->d_facts);
 }
 
+/* Particles drawn at random, the same ones whenever n is the same: `others` is how often two of
+   them are in one cell. A particle may be drawn twice. */
+constexpr int32_t ugrid_i_draws = 1 << 30;
+
+__global__ void __launch_bounds__(ugrid_i_block)
+    ugrid_i_draw_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+{
+    const ugrid &grid = device.grid;
+    int32_t const s = (int32_t)ugrid_i_thread();
+    ugrid_real p[3];
+    if (s >= ugrid_i_drawn) return;
+    int32_t const i = (int32_t)((int64_t)ugrid_i_hash(0, s, 0, ugrid_i_draws) * grid.n /
+                                ugrid_i_draws);
+    ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
+    if (!ugrid_i_point_finite(p) || ugrid_i_is_outside(&grid, p)) return;
+    int32_t const before = atomicAdd(&grid.start[ugrid_cell_at(&grid, p)], 1);
+    if (before > 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(&facts->others),
+                  (unsigned long long)before);
+}
+
+/* Should this build, whose memory is prepared, look at its positions before it chooses? Where the
+   mean has decided, or for few particles, it would cost more than it saves. */
+bool ugrid_i_asks_crowd(const ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus captures = cudaStreamCaptureStatusNone;
+    if (!gpu->may_split || gpu->device.grid.desc.split > 1) return false;
+    if (gpu->crowd_known || n < ugrid_i_ask_least) return false;
+    if (cudaStreamIsCapturing(stream, &captures) != cudaSuccess) (void)cudaGetLastError();
+    return captures == cudaStreamCaptureStatusNone;
+}
+
+ugrid_result ugrid_i_fetch_facts(ugrid_cuda *gpu, ugrid_cuda_facts *facts, cudaStream_t stream);
+
+/* Sets gpu->crowd by a sample of the positions. Of m particles drawn, each of them is in one cell
+   with m (c + 1) / n others on average, where c others share the cell of a particle. */
+ugrid_result ugrid_i_learn_crowd(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    double const drawn = ugrid_i_drawn;
+    ugrid_cuda_facts facts;
+    if (ugrid_i_failed(gpu, cudaMemsetAsync(grid->start, 0,
+                                            ugrid_i_facts_at(grid) + sizeof facts, stream)))
+        return UGRID_CUDA_ERROR;
+    ugrid_result result = ugrid_i_launch(gpu, stream, ugrid_i_drawn, ugrid_i_block,
+                                         ugrid_i_draw_kernel, gpu->device, gpu->d_facts);
+    if (result == UGRID_OK) result = ugrid_i_fetch_facts(gpu, &facts, stream);
+    if (result != UGRID_OK) return result;
+    double const others = 2 * (double)facts.others * grid->n / (drawn * drawn) - 1;
+    gpu->crowd = (others > 0 ? others : 0) * ugrid_i_cells_per_volume(grid);
+    gpu->crowd_known = 1;
+    return UGRID_OK;
+}
+
 const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split, bool in_order)
 {
     static const char *const counts[2][2] = {
@@ -1164,6 +1251,10 @@ ugrid_result ugrid_i_cuda_resolve(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     bool const automatic = grid->desc.method == UGRID_AUTO, open = grid->desc.split == 0;
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     if (open) grid->desc.split = 1;
+    bool const given = grid->desc.cell != 0;
+    if (!given) grid->desc.cell = ugrid_i_cuda_cell(&grid->desc, gpu->crowd, n);
+    grid->cell_reason = given ? "chosen by the caller"
+                              : ugrid_i_cell_reason(&grid->desc, grid->desc.unbounded);
     ugrid_result result = ugrid_i_resolve(grid, n);
     gpu->may_split =
         automatic && open && result == UGRID_OK && ugrid_i_split_possible(grid, n);
@@ -1217,7 +1308,23 @@ ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStr
         return UGRID_BAD_ALLOCATOR;
     }
     if (!grid->desc.unbounded && !ugrid_i_box_given(&grid->desc)) return UGRID_BAD_BOX;
-    return grid->desc.cell == 0 ? UGRID_BAD_CELL : UGRID_OK;
+    return grid->desc.cell == 0 && grid->desc.radius == 0 ? UGRID_BAD_CELL : UGRID_OK;
+}
+
+/* Samples the positions of a build, and prepares it anew where its cells are crowded. */
+ugrid_result ugrid_i_choose_again(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStream_t stream)
+{
+    ugrid *grid = &gpu->device.grid;
+    ugrid const before = *grid;
+    ugrid_result result = ugrid_i_learn_crowd(gpu, stream);
+    if (result != UGRID_OK) return result;
+    if (desc && desc->cell > 0 && !ugrid_i_split_pays(gpu, before.n)) return result;
+    result = ugrid_i_cuda_begin(gpu, desc, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, before.n, 0, stream);
+    grid->pos = before.pos;
+    grid->stride = before.stride;
+    grid->n = grid->rows = before.n;
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3209,6 +3316,9 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
     if (result == UGRID_OK && gpu->may_split && gpu->device.grid.desc.split == 1) {
         ugrid_desc cut = *desc; /* what builds may choose later */
+        ugrid_desc most = gpu->device.grid.desc;
+        most.cell = cut.cell;
+        if (cut.cell == 0) cut.cell = ugrid_i_cuda_cell(&most, DBL_MAX, n);
         cut.split = ugrid_i_split_into;
         result = ugrid_i_cuda_begin(gpu, &cut, stream);
         if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
@@ -3234,7 +3344,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
     grid->pos = d_pos;
     grid->stride = stride ? stride : tight;
     grid->n = grid->rows = n;
-    result = ugrid_i_cuda_build_method(gpu, stream);
+    if (ugrid_i_asks_crowd(gpu, n, stream)) result = ugrid_i_choose_again(gpu, desc, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_build_method(gpu, stream);
     if (result == UGRID_OK && grid->desc.grow && grid->desc.method == UGRID_FIXED)
         result = ugrid_i_cuda_build_again(gpu, stream);
     grid->built = result == UGRID_OK;
@@ -3252,6 +3363,7 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
     gpu->crowd = (double)facts.others / ugrid_i_crowd_samples * ugrid_i_cells_per_volume(grid);
+    gpu->crowd_known |= gpu->may_split;
     bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
     bool const invalid = facts.first_bad && !(grid->desc.skip_invalid && refuses);
     grid->bad_id = invalid   ? INT_MAX - facts.first_bad

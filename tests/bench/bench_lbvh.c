@@ -6,7 +6,7 @@
        build/bench/bench_lbvh --only build,pairs --quick
        groups: build pairs own radius nearest rays wide quality
        when named: rotate (1,000 steps: some minutes), threads,
-       overhead, scaling */
+       overhead, scaling, defaults */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -22,6 +22,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h" /* to compare with, where all elements have one size */
 #include "tests/bench/bench.h"
+#include "tests/bench/defaults.h"
 #include "tests/bench/moving.h"
 #include "tests/bench/plain_tree.h"
 #include "tests/bench/sah.h"
@@ -1671,13 +1672,76 @@ static void bench_overhead(int32_t n)
     overhead_end();
 }
 
+/* ---- defaults: nothing set, beside the settings that the manual offers ---- */
+
+enum { DEFAULT_TREES = 4 };
+static const way default_trees[DEFAULT_TREES] = {{"default", (lbvh_builder)0, 0},
+                                                 {"30 bits", LBVH_MERGE, 30},
+                                                 {"SPLIT", LBVH_SPLIT, 63},
+                                                 {"PLOC", LBVH_PLOC, 63}};
+
+static void work_build_and_count(void *user) { work_build(user); work_count_pairs(user); }
+static void work_build_and_within(void *user) { work_build(user); work_within(user); }
+
+/* A row: the call, with a tree for each setting. */
+static void default_tree_row(const workload *w, job jobs[DEFAULT_TREES], const char *call,
+                             void (*work)(void *))
+{
+    bench_setting settings[DEFAULT_TREES];
+    int k;
+    for (k = 0; k < DEFAULT_TREES; k++) {
+        settings[k].name = default_trees[k].name;
+        settings[k].work = work;
+        settings[k].job = &jobs[k];
+    }
+    bench_defaults_row(w->name, w->n, call, settings, DEFAULT_TREES, bench_turn_ms, "");
+}
+
+static void default_tree_rows(workload *w)
+{
+    job jobs[DEFAULT_TREES];
+    int k;
+    for (k = 0; k < DEFAULT_TREES; k++) {
+        jobs[k] = new_job(w);
+        jobs[k].desc.builder = default_trees[k].builder;
+        jobs[k].desc.bits = default_trees[k].bits;
+        jobs[k].queries = queries_of(w, &asks[0]);
+        jobs[k].counts = (int32_t *)bench_alloc((size_t)w->n * sizeof *jobs[k].counts);
+        work_build(&jobs[k]);
+    }
+    default_tree_row(w, jobs, "build", work_build);
+    if (w->desc.kind == LBVH_POINTS) {
+        default_tree_row(w, jobs, "count within", work_within);
+        default_tree_row(w, jobs, "build + count within", work_build_and_within);
+    } else {
+        default_tree_row(w, jobs, "count pairs", work_count_pairs);
+        default_tree_row(w, jobs, "build + count pairs", work_build_and_count);
+    }
+    for (k = 0; k < DEFAULT_TREES; k++) free_job(&jobs[k]);
+    free_workload(w);
+}
+
+static void bench_defaults(int32_t n)
+{
+    workload w = bidisperse(n);
+    bench_defaults_title("defaults: trees with nothing set");
+    default_tree_rows(&w);
+    w = uniform(n);
+    default_tree_rows(&w);
+    w = dam(n);
+    default_tree_rows(&w);
+    w = knot_for(n);
+    default_tree_rows(&w);
+    bench_defaults_end();
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
     bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,wide,quality,"
-                                         "rotate,threads,overhead,scaling");
+                                         "rotate,threads,overhead,scaling,defaults");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     bench_measure_copy();
@@ -1698,6 +1762,7 @@ int main(int argc, char **argv)
     if (bench_named("rotate")) bench_rotate(n);
     if (bench_named("threads")) bench_threads(n);
     if (bench_named("overhead")) bench_overhead(n);
+    if (bench_named("defaults")) bench_defaults(n);
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread points; bytes that the header holds",

@@ -5,7 +5,8 @@
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_lbvh --only build,pairs --quick --csv build.csv
        build/cuda/bench_lbvh --small      does it work at all? (also on the emulator)
-       groups: ceilings build phases pairs radius nearest wide; only when named: scaling largest */
+       groups: ceilings build phases pairs radius nearest wide; only when named: scaling largest
+       defaults */
 
 #define LBVH_STATIC
 #define LBVH_WITH_WIDE
@@ -13,6 +14,7 @@
 #define LBVH_CUDA
 #include "lbvh.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/defaults_gpu.h"
 #include "tests/bench/scaling_gpu.h"
 #include "tests/common/workloads.h"
 
@@ -833,12 +835,128 @@ struct tree_case {
     }
 };
 
+/* ---- defaults: nothing set, beside the settings that the manual offers ----------------------- */
+
+struct attempt { const char *name; lbvh_builder builder; int32_t bits; bool bounds; };
+
+const attempt attempts[] = {
+    {"default",       LBVH_MERGE, 0,  false}, /* the first of all */
+    {"30 bits",       LBVH_MERGE, 30, false},
+    {"bounds given",  LBVH_MERGE, 63, true}
+};
+
+/* Elements with a tree for each setting; queries by place, where they are the elements. */
+struct default_set {
+    const elements &e;
+    lbvh_desc descs[std::size(attempts)];
+    gpu_tree trees[std::size(attempts)];
+
+    explicit default_set(const elements &of) : e(of)
+    {
+        for (std::size_t k = 0; k < std::size(attempts); k++) {
+            descs[k] = desc_of(e, {"", attempts[k].builder, attempts[k].bits, attempts[k].bounds});
+            build(k);
+        }
+    }
+    void build(std::size_t k) { trees[k].build(descs[k], e.data, e.n); }
+    template <class Call>
+    void row(const char *call, Call work)
+    {
+        std::vector<default_call> calls;
+        for (std::size_t k = 0; k < std::size(attempts); k++)
+            calls.push_back({attempts[k].name, [=] { work(k); }});
+        defaults_row(e.name, e.n, call, calls, "");
+    }
+};
+
+void default_pairs(const elements &e)
+{
+    default_set set(e);
+    device_array<int64_t> found(1);
+    auto const count = [&](std::size_t k) {
+        must(lbvh_cuda_count_pairs(&set.trees[k].gpu, found.data, stream));
+    };
+    set.row("build", [&](std::size_t k) { set.build(k); });
+    set.row("count pairs", count);
+    set.row("build + count pairs", [&](std::size_t k) { set.build(k); count(k); });
+}
+
+void default_radius(const elements &e)
+{
+    default_set set(e);
+    device_array<int32_t> counts(static_cast<std::size_t>(e.n));
+    lbvh_queries const by_place = queries_of(e, LBVH_PLACES), by_id = queries_of(e, 0);
+    auto const count = [&](std::size_t k, const lbvh_queries &q) {
+        must(lbvh_cuda_count_overlaps(&set.trees[k].gpu, &q, counts.data, stream));
+    };
+    set.row("build", [&](std::size_t k) { set.build(k); });
+    set.row("count by place", [&](std::size_t k) { count(k, by_place); });
+    set.row("count by id", [&](std::size_t k) { count(k, by_id); });
+    set.row("build + count by id", [&](std::size_t k) { set.build(k); count(k, by_id); });
+}
+
+/* Points from outside, in no order and in Morton order. With LBVH_SORTED the caller says that they
+   are in an order: a setting of the call, not of the tree. */
+void default_nearest(const elements &e, const elements &queries)
+{
+    gpu_tree tree;
+    std::size_t const entries = static_cast<std::size_t>(e.n) * nearest;
+    device_array<int32_t> ids(entries), found(static_cast<std::size_t>(e.n));
+    device_array<float> distances2(entries);
+    tree.build(e.desc, e.data, e.n);
+    for (int32_t k : {1, nearest}) {
+        std::vector<default_call> calls;
+        for (int flags : {0, static_cast<int>(LBVH_SORTED)})
+            calls.push_back({flags ? "SORTED" : "default", [&, flags, k] {
+                must(lbvh_cuda_nearest(&tree.gpu, queries.data.data, 0, e.n, k, 1e9f, flags,
+                                       ids.data, distances2.data, found.data, stream));
+            }});
+        defaults_row(queries.name, e.n, k == 1 ? "1 nearest" : "8 nearest", calls, "");
+    }
+}
+
+void default_queries(const elements &e, const elements &queries)
+{
+    gpu_tree tree;
+    device_array<int32_t> counts(static_cast<std::size_t>(e.n));
+    tree.build(e.desc, e.data, e.n);
+    std::vector<default_call> calls;
+    for (int flags : {0, static_cast<int>(LBVH_SORTED)}) {
+        lbvh_queries q = queries_of(e, flags);
+        q.n = e.n;
+        q.data = queries.data.data;
+        calls.push_back({flags ? "SORTED" : "default", [&, q] {
+            must(lbvh_cuda_count_overlaps(&tree.gpu, &q, counts.data, stream));
+        }});
+    }
+    defaults_row(queries.name, e.n, "count, queries from outside", calls, "");
+}
+
+void bench_defaults(const std::vector<int32_t> &sizes)
+{
+    bench_defaults_title("defaults: trees and searches with nothing set");
+    for (int32_t n : sizes) {
+        elements const shuffled = uniform(n, false), sorted = uniform(n, true);
+        default_radius(shuffled);
+        default_radius(sorted);
+        default_nearest(shuffled, shuffled);
+        default_nearest(shuffled, sorted);
+        default_queries(shuffled, shuffled);
+        default_queries(shuffled, sorted);
+        if (n == sizes[0]) default_pairs(as_boxes(shuffled, shuffled.radius, " boxes"));
+    }
+    default_radius(dam(sizes[0]));
+    default_radius(specks(sizes[0]));
+    default_pairs(bidisperse(sizes[0]));
+    bench_defaults_end();
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_lbvh_cuda",
-                "ceilings,build,phases,pairs,radius,nearest,wide,scaling,largest");
+                "ceilings,build,phases,pairs,radius,nearest,wide,scaling,largest,defaults");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -855,6 +973,7 @@ int main(int argc, char **argv)
     if (bench_wants("wide")) bench_wide(sizes[0]);
     if (bench_named("scaling")) bench_scaling<tree_case>();
     if (bench_named("largest")) bench_largest<tree_case>();
+    if (bench_named("defaults")) bench_defaults(sizes);
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

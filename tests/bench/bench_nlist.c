@@ -4,7 +4,8 @@
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists half history sums boxes walls; only when named: scaling */
+       groups: lists half history sums boxes walls; only when named: scaling,
+       defaults */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -20,6 +21,7 @@
 #define NLIST_WITH_BOXES
 #include "nlist.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/defaults.h"
 #include "tests/bench/plain_box.h"
 #include "tests/bench/plain_history.h"
 #include "tests/bench/plain_mesh_grid.h"
@@ -1140,12 +1142,92 @@ static void scaling_rows(int32_t n)
     free_workload(&w);
 }
 
+/* ---- defaults: a list with nothing set but the radius, beside what the manual offers ---- */
+
+typedef struct default_job {
+    job j;
+    lbvh tree;
+    int by_tree;
+} default_job;
+
+static void work_default_tree(default_job *d)
+{
+    lbvh_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = LBVH_POINTS;
+    if (lbvh_build(&d->tree, &desc, d->j.w->frame[0], 0, d->j.w->n) != LBVH_OK) exit(1);
+    must(nlist_build_lbvh(&d->j.list, &d->j.desc, &d->tree, d->j.w->frame[0], 0, d->j.w->n));
+}
+
+static void work_default_list(void *user)
+{
+    default_job *d = (default_job *)user;
+    if (d->by_tree) work_default_tree(d);
+    else work_build(&d->j);
+}
+
+enum { DEFAULT_LISTS = 6 };
+/* Cells: 0 as the default finds them, 1 of the radius, 2 of two particles each. */
+static const struct { const char *name; int cells, split, by_tree; nlist_layout layout; }
+    default_lists[DEFAULT_LISTS] = {
+        {"default", 0, 0, 0, NLIST_COMPACT},       {"cell = radius", 1, 1, 0, NLIST_COMPACT},
+        {"2 particles a cell", 2, 1, 0, NLIST_COMPACT},
+        {"radius, split 4", 1, 4, 0, NLIST_COMPACT},    {"tree", 0, 0, 1, NLIST_COMPACT},
+        {"DYNAMIC", 1, 1, 0, NLIST_DYNAMIC}
+    };
+
+static void default_list_row(const workload *w, int half)
+{
+    default_job jobs[DEFAULT_LISTS];
+    bench_setting settings[DEFAULT_LISTS];
+    int k;
+    for (k = 0; k < DEFAULT_LISTS; k++) {
+        memset(&jobs[k], 0, sizeof jobs[k]);
+        jobs[k].j = new_job(w);
+        jobs[k].j.cells.cell = default_lists[k].cells == 1 ? w->radius : 0;
+        jobs[k].j.cells.radius = default_lists[k].cells == 0 ? w->radius : 0;
+        jobs[k].j.cells.split = default_lists[k].split;
+        jobs[k].j.desc.half = half;
+        jobs[k].j.desc.layout = default_lists[k].layout;
+        jobs[k].by_tree = default_lists[k].by_tree;
+        settings[k].name = default_lists[k].name;
+        settings[k].work = work_default_list;
+        settings[k].job = &jobs[k];
+        work_default_list(&jobs[k]);
+        bench_check_total(jobs[k].j.list.total, jobs[0].j.list.total, settings[k].name);
+    }
+    bench_defaults_row(w->name, w->n, half ? "build + half list" : "build + full list", settings,
+                       DEFAULT_LISTS, bench_turn_ms, jobs[0].j.grid.reason);
+    for (k = 0; k < DEFAULT_LISTS; k++) {
+        lbvh_free(&jobs[k].tree);
+        free_job(&jobs[k].j);
+    }
+}
+
+static void bench_defaults(int32_t n)
+{
+    static const double neighbors[] = {0.1, 2, 8, 30, 100, 300};
+    int k, sorted, half;
+    bench_defaults_title("defaults: grid and list with nothing set but the radius; 0.1 to 300 "
+                         "neighbours");
+    for (k = 0; k < (int)(sizeof neighbors / sizeof *neighbors); k++)
+        for (sorted = 0; sorted < 2; sorted++) {
+            int32_t const some = neighbors[k] > 30 && n > 20000 ? 20000 : n;
+            workload w = uniform(some, neighbors[k], sorted);
+            snprintf(w.name, sizeof w.name, "%g%s", neighbors[k], sorted ? ", sorted" : "");
+            for (half = 0; half < 2; half++) default_list_row(&w, half);
+            free_workload(&w);
+        }
+    bench_defaults_end();
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_nlist", "lists,half,history,sums,boxes,walls,scaling");
+    bench_start(argc, argv, "bench_nlist", "lists,half,history,sums,boxes,walls,scaling,"
+                                          "defaults");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after "
@@ -1159,6 +1241,7 @@ int main(int argc, char **argv)
     if (bench_wants("sums")) bench_sums(n / 4);
     if (bench_wants("boxes")) bench_boxes();
     if (bench_wants("walls")) bench_walls(n / 4);
+    if (bench_named("defaults")) bench_defaults(n);
     if (bench_named("scaling"))
         bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; "
                            "bytes that the list holds",

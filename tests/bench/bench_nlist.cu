@@ -8,7 +8,7 @@
        build/cuda/bench_nlist --only settled --n 100000000 --runs 2      and as it was, settled
        build/cuda/bench_nlist --small      does it work at all? (also on the emulator)
        groups: width nocontact history sorting tree modes csr half walls; only when named: tablets
-       settled scaling largest
+       settled scaling largest defaults
 
    The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside
    ours: measured on a GeForce GTX Titan X (Maxwell) with CUDA 7.5. His spheres had settled; ours
@@ -30,12 +30,14 @@
 #include "nlist.h"
 #include "examples/common/dem.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/defaults_gpu.h"
 #include "tests/bench/plain_mesh_grid.h"
 #include "tests/bench/scaling_gpu.h"
 #include "tests/common/workloads.h"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 namespace {
@@ -1759,13 +1761,116 @@ struct list_case {
     }
 };
 
+/* ---- defaults: a list with nothing set but the radius, and what the caller alone knows ------- */
+
+struct attempt { const char *name; int32_t split; bool by_tree; };
+
+const attempt attempts[] = {
+    {"default", 0, false}, {"split 1", 1, false}, {"split 4", 4, false}, {"tree", 0, true}};
+
+/* The source and the list of one setting. */
+struct default_list {
+    const points &p;
+    attempt how;
+    ugrid_desc cells = {};
+    lbvh_desc nodes = {};
+    nlist_desc desc = {};
+    gpu_grid grid;
+    gpu_tree tree;
+    gpu_list list;
+
+    default_list(const points &of, const attempt &chosen, bool half, int64_t entries)
+        : p(of), how(chosen)
+    {
+        bool const open = how.split == 0;
+        for (float &max : cells.max) max = 1;
+        cells.cell = open ? 0 : p.radius;
+        cells.radius = p.radius;
+        cells.split = how.split;
+        cells.method = open ? UGRID_AUTO : UGRID_COUNT;
+        nodes.kind = LBVH_POINTS;
+        desc.radius = p.radius;
+        desc.half = half;
+        desc.capacity = entries + 1024;
+        index();
+    }
+    void index()
+    {
+        if (how.by_tree) must(lbvh_cuda_build(&tree.gpu, &nodes, p.pos.data, 0, p.n, stream));
+        else must(ugrid_cuda_build(&grid.gpu, &cells, p.pos.data, 0, p.n, stream));
+    }
+    void search()
+    {
+        if (how.by_tree)
+            must(nlist_cuda_build_lbvh(&list.gpu, &desc, &tree.gpu, p.pos.data, 0, p.n, stream));
+        else must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, p.pos.data, 0, p.n, stream));
+    }
+};
+
+void default_lists(const points &p, bool half)
+{
+    std::vector<std::unique_ptr<default_list>> lists;
+    std::vector<default_call> alone, built;
+    gpu_grid counted;
+    csr_grid(p, 1, counted);
+    int64_t const pairs = pairs_in(counted, p.radius), entries = half ? pairs : 2 * pairs;
+    for (attempt const &one : attempts) {
+        lists.push_back(std::make_unique<default_list>(p, one, half, entries));
+        default_list *const list = lists.back().get();
+        alone.push_back({one.name, [=] { list->search(); }});
+        built.push_back({one.name, [=] { list->index(); list->search(); }});
+    }
+    const char *const reason = lists[0]->grid.gpu.device.grid.reason;
+    defaults_row(p.name, p.n, half ? "half list" : "full list", alone, reason);
+    defaults_row(p.name, p.n, half ? "build + half list" : "build + full list", built, reason);
+    for (auto const &one : lists) {
+        must(nlist_cuda_check(&one->list.gpu, stream));
+        bench_check_total(one->list.gpu.device.list.total, entries, "defaults: entries");
+    }
+}
+
+/* The spheres of a step: which layout, and a list or none. The caller alone knows how often a list
+   is used: these rows say what there is to win. */
+void default_steps(spheres &s)
+{
+    stepper layouts[] = {stepper(s), stepper(s), stepper(s)};
+    std::vector<default_call> calls;
+    layouts[0].index();
+    int64_t const pairs = pairs_in(layouts[0].grid, s.contact);
+    layouts[0].choose(NLIST_COMPACT, 0, pairs);
+    layouts[1].choose(NLIST_HYBRID, 8, pairs);
+    layouts[2].choose(NLIST_DYNAMIC, 0, pairs);
+    static const char *const names[] = {"COMPACT", "HYBRID, 8 slots", "DYNAMIC"};
+    for (int k = 0; k < 3; k++) {
+        stepper *const t = &layouts[k];
+        calls.push_back({names[k], [=] { t->index(); t->search(); t->clear(); t->forces(); }});
+    }
+    stepper *const first = &layouts[0];
+    calls.push_back({"no list", [=] { first->index(); first->direct(); }});
+    defaults_row(s.name, s.n, "grid, list, forces", calls, "for the caller: no call chooses");
+}
+
+void bench_defaults(const std::vector<int32_t> &sizes)
+{
+    bench_defaults_title("defaults: lists of about 29 neighbours, nothing set but the radius");
+    for (int32_t n : sizes)
+        for (bool sorted : {false, true}) {
+            points const p = uniform(n, sorted);
+            default_lists(p, false);
+            default_lists(p, true);
+        }
+    spheres s = make_spheres(sizes[0], 7.56);
+    default_steps(s);
+    bench_defaults_end();
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_nlist_cuda",
                 "width,nocontact,history,sorting,tree,modes,csr,half,walls,tablets,settled,"
-                "scaling,largest");
+                "scaling,largest,defaults");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -1787,6 +1892,7 @@ int main(int argc, char **argv)
     if (bench_named("tablets")) bench_tablets(sizes);
     if (bench_named("scaling")) bench_scaling<list_case>();
     if (bench_named("largest")) bench_largest<list_case>();
+    if (bench_named("defaults")) bench_defaults(sizes);
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

@@ -5,7 +5,7 @@
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
        groups: search sparse insert walks sums; only when named:
-       threads, overhead, scaling, order */
+       threads, overhead, scaling, order, defaults */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -16,6 +16,7 @@
 #include "ugrid.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/curves.h"
+#include "tests/bench/defaults.h"
 #include "tests/bench/plain_grid.h"
 #include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
@@ -914,13 +915,142 @@ static void bench_orders(void)
     }
 }
 
+/* ---- defaults: nothing set but the radius, beside the settings that the manual offers ---- */
+
+/* Cells: 0 as the default finds them, 1 the radius, 2 two particles each. */
+static const struct { const char *name; ugrid_method method; int cells, split; } tries[] = {
+    {"default", UGRID_AUTO, 0, 0},
+    {"COUNT, cell = radius", UGRID_COUNT, 1, 1},
+    {"COUNT, 2 particles a cell", UGRID_COUNT, 2, 1},
+    {"COUNT, radius, split 2", UGRID_COUNT, 1, 2},
+    {"COUNT, radius, split 4", UGRID_COUNT, 1, 4},
+    {"SORT, cell = radius", UGRID_SORT, 1, 1},
+    {"LIST, cell = radius", UGRID_LIST, 1, 1}
+};
+enum { TRIES = sizeof tries / sizeof *tries, TRIES_IN_ORDER = TRIES - 1 };
+
+static void work_build_and_count(void *user) { work_build(user); work_count(user); }
+
+/* The searches are in the order of the cells, which LIST has not. */
+static const struct { const char *name; void (*work)(void *); int flags, tries; }
+    default_calls[] = {
+    {"build", work_build, 0, TRIES_IN_ORDER},
+    {"build + count pairs", work_build_and_pairs, 0, TRIES},
+    {"build + count by place", work_build_and_count, UGRID_PLACES, TRIES_IN_ORDER},
+    {"count by place", work_count, UGRID_PLACES, TRIES_IN_ORDER},
+    {"build + list by place", work_list, UGRID_PLACES, TRIES_IN_ORDER},
+    {"build + list by id", work_list, 0, TRIES}
+};
+enum { DEFAULT_CALLS = sizeof default_calls / sizeof *default_calls };
+
+/* One grid for each setting; the results go into the arrays of the first job. */
+static void defaults_jobs(const workload *w, int dim, job jobs[TRIES])
+{
+    int k;
+    memset(jobs, 0, TRIES * sizeof *jobs);
+    for (k = 0; k < TRIES; k++) {
+        job *j = &jobs[k];
+        j->pos = w->pos;
+        j->n = w->n;
+        j->radius = w->radius;
+        j->desc = desc_of(w, tries[k].method);
+        j->desc.dim = dim;
+        j->desc.cell = tries[k].cells == 1 ? w->radius : 0;
+        j->desc.radius = tries[k].cells == 0 ? w->radius : 0;
+        j->desc.split = tries[k].split;
+        j->desc.unbounded = w->max[0] == 0 && tries[k].cells == 1;
+        work_build(j);
+    }
+    work_pairs(&jobs[0]);
+    jobs[0].capacity = 2 * jobs[0].total;
+    jobs[0].ids = (int32_t *)bench_alloc((size_t)jobs[0].capacity * sizeof *jobs[0].ids);
+    jobs[0].counts = (int32_t *)bench_alloc((size_t)w->n * sizeof *jobs[0].counts);
+    jobs[0].offsets = (int64_t *)bench_alloc(((size_t)w->n + 1) * sizeof *jobs[0].offsets);
+    for (k = 1; k < TRIES; k++) {
+        jobs[k].capacity = jobs[0].capacity;
+        jobs[k].ids = jobs[0].ids;
+        jobs[k].counts = jobs[0].counts;
+        jobs[k].offsets = jobs[0].offsets;
+    }
+}
+
+static void defaults_rows(workload *w, int dim)
+{
+    job jobs[TRIES];
+    bench_setting settings[TRIES];
+    int c, k;
+    defaults_jobs(w, dim, jobs);
+    for (c = 0; c < DEFAULT_CALLS; c++) {
+        for (k = 0; k < default_calls[c].tries; k++) {
+            settings[k].name = tries[k].name;
+            settings[k].work = default_calls[c].work;
+            settings[k].job = &jobs[k];
+            jobs[k].flags = default_calls[c].flags;
+        }
+        bench_defaults_row(w->name, w->n, default_calls[c].name, settings, default_calls[c].tries,
+                           bench_turn_ms, c ? "" : jobs[0].grid.reason);
+    }
+    for (k = 1; k < TRIES; k++) {
+        work_pairs(&jobs[k]);
+        bench_check_total(jobs[k].total, jobs[0].capacity / 2, tries[k].name);
+        ugrid_free(&jobs[k].grid);
+    }
+    free_job(&jobs[0]);
+    free(w->pos);
+}
+
+/* n points in a square or a cube, with so many neighbours each; clumps: in 5 clumps far apart,
+   without a box. */
+static workload defaults_points(const char *name, int dim, int32_t n, double neighbors, int clumps)
+{
+    workload w = {NULL, 0, NULL, 0, {0, 0, 0}, 0};
+    wl_random r = wl_seed(9);
+    size_t k;
+    w.name = name;
+    w.n = n;
+    w.pos = (float *)bench_alloc((size_t)dim * (size_t)n * sizeof *w.pos);
+    for (k = 0; k < (size_t)dim * (size_t)n; k++)
+        w.pos[k] = wl_u(&r) + (clumps ? 20 * (float)(k / (size_t)dim % 5) : 0);
+    w.radius = dim == 2 ? (float)sqrt(neighbors / (3.14159265 * n)) : wl_radius(n, neighbors);
+    if (clumps) w.radius *= dim == 2 ? sqrtf(5) : cbrtf(5);
+    for (k = 0; k < (size_t)dim && !clumps; k++) w.max[k] = 1;
+    return w;
+}
+
+static void bench_defaults(int32_t n)
+{
+    static const struct { const char *name; int dim; double neighbors; int clumps; } sets[] = {
+        {"2D, 0.02 neighbours", 2, 0.02, 0}, {"2D, 2", 2, 2, 0}, {"2D, 5", 2, 5, 0},
+        {"2D, 10", 2, 10, 0},                {"2D, 46", 2, 46, 0}, {"3D, 0.02", 3, 0.02, 0},
+        {"3D, 2", 3, 2, 0},                  {"3D, 8", 3, 8, 0}, {"3D, 46", 3, 46, 0},
+        {"3D, 300", 3, 300, 0},              {"3D, clumps, 20", 3, 20, 1}
+    };
+    int32_t const few = bench.small ? n : 20000;
+    size_t k;
+    workload w = uniform(n);
+    bench_defaults_title("defaults: the radius told and nothing else; about 29 neighbours, or as "
+                         "many as the name says");
+    defaults_rows(&w, 3);
+    w = uniform(n);
+    if (!wl_sort_morton(n, w.pos, NULL)) exit(1);
+    w.name = n == 1000000 ? "uniform-1M-sorted" : "uniform-sorted";
+    defaults_rows(&w, 3);
+    w = dam(n);
+    defaults_rows(&w, 3);
+    for (k = 0; k < sizeof sets / sizeof *sets; k++) {
+        w = defaults_points(sets[k].name, sets[k].dim, few, sets[k].neighbors, sets[k].clumps);
+        defaults_rows(&w, sets[k].dim);
+    }
+    bench_defaults_end();
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
     bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,overhead,"
-                                          "scaling,order");
+                                          "scaling,order,defaults");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
@@ -940,6 +1070,7 @@ int main(int argc, char **argv)
     if (bench_named("threads")) bench_threads(n);
     if (bench_named("overhead")) bench_overhead(n);
     if (bench_named("order")) bench_orders();
+    if (bench_named("defaults")) bench_defaults(n);
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread particles; bytes that the header holds",

@@ -5,14 +5,17 @@
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_ugrid --only build,csr --quick --csv build.csv
        groups: ceilings build count csr insert walks sums; only when named: boxes sweep beyond
-       periods messages scaling largest */
+       periods messages scaling largest defaults */
 
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
 #define UGRID_CUDA
 #include "ugrid.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/defaults_gpu.h"
 #include "tests/common/workloads.h"
+
+#include <memory>
 
 namespace {
 
@@ -1304,6 +1307,125 @@ struct grid_case {
     }
 };
 
+/* ---- defaults: nothing set but the radius, beside the settings that the manual offers ------- */
+
+/* parts: of the radius, the edge of a cell; 0: chosen. */
+struct attempt { const char *name; ugrid_method method; int32_t split, coherent, parts; };
+
+const attempt attempts[] = {
+    {"default",                  UGRID_AUTO,  0, 0, 0}, /* the first of all */
+    {"split 1",                  UGRID_COUNT, 1, 0, 1},
+    {"split 4",                  UGRID_COUNT, 4, 0, 1},
+    {"half the radius",          UGRID_COUNT, 1, 0, 2},
+    {"half the radius, split 2", UGRID_COUNT, 2, 0, 2},
+    {"coherent",                 UGRID_COUNT, 1, 1, 1},
+    {"SORT",                     UGRID_SORT,  1, 0, 1}
+};
+constexpr std::size_t first_builds = 3; /* attempts of the row of that name */
+
+/* A point set with a grid for each setting. No grid has been built or checked before. */
+struct default_set {
+    const points &p;
+    int32_t dim;
+    device_array<int32_t> counts;
+    device_array<int64_t> offsets;
+    std::unique_ptr<device_array<int32_t>> ids;
+    gpu_grid grids[std::size(attempts)];
+    ugrid_desc descs[std::size(attempts)];
+
+    default_set(const points &of, int32_t dimensions)
+        : p(of), dim(dimensions), counts(static_cast<std::size_t>(p.n)),
+          offsets(static_cast<std::size_t>(p.n) + 1)
+    {
+        for (std::size_t k = 0; k < std::size(attempts); k++) {
+            descs[k] = desc_of(p, attempts[k].method);
+            descs[k].dim = dim;
+            descs[k].split = attempts[k].split;
+            descs[k].coherent = attempts[k].coherent;
+            descs[k].cell = k ? p.radius / static_cast<float>(attempts[k].parts) : 0;
+            descs[k].radius = p.radius;
+            build(k);
+        }
+        std::size_t const pairs = static_cast<std::size_t>(pairs_of(grids[0], p.radius));
+        ids.reset(new device_array<int32_t>(pairs));
+    }
+    void build(std::size_t k) { grids[k].build(descs[k], p.pos.data, 12, p.n); }
+    void count(std::size_t k)
+    {
+        must(ugrid_cuda_count_neighbors(&grids[k].gpu, p.radius, UGRID_PLACES, counts.data,
+                                        stream));
+    }
+    void list(std::size_t k, int flags)
+    {
+        must(ugrid_cuda_neighbors(&grids[k].gpu, p.radius, flags, offsets.data, ids->data,
+                                  static_cast<int64_t>(ids->count), stream));
+    }
+    void first(std::size_t k) /* nothing is known, and memory has to be taken */
+    {
+        ugrid_cuda_free(&grids[k].gpu);
+        build(k);
+    }
+    template <class Call>
+    void row(const char *call, Call work, std::size_t count = std::size(attempts))
+    {
+        std::vector<default_call> calls;
+        for (std::size_t k = 0; k < count; k++)
+            calls.push_back({attempts[k].name, [=] { work(k); }});
+        defaults_row(p.name, p.n, call, calls, grids[0].gpu.device.grid.reason);
+    }
+};
+
+void defaults_rows(const points &p, int32_t dim)
+{
+    default_set set(p, dim);
+    set.row("first build", [&](std::size_t k) { set.first(k); }, first_builds);
+    set.row("build", [&](std::size_t k) { set.build(k); });
+    set.row("count by place", [&](std::size_t k) { set.count(k); });
+    set.row("list by place", [&](std::size_t k) { set.list(k, UGRID_PLACES); });
+    set.row("list by id", [&](std::size_t k) { set.list(k, 0); });
+    set.row("build + count", [&](std::size_t k) { set.build(k); set.count(k); });
+    set.row("build + list by id", [&](std::size_t k) { set.build(k); set.list(k, 0); });
+    for (gpu_grid &grid : set.grids)
+        bench_check_total(pairs_of(grid, p.radius), static_cast<int64_t>(set.ids->count),
+                          "defaults: pairs");
+}
+
+/* Evenly spread, with so many neighbours each, in a square or a cube. */
+points spread_evenly(int32_t dim, int32_t n, double neighbors)
+{
+    std::vector<float> pos(3 * static_cast<std::size_t>(n)); /* of a point in 2D: x, y, 0 */
+    if (dim == 2) wl_square(n, 6, pos.data());
+    else wl_uniform(n, 6, pos.data());
+    points p = {std::to_string(dim) + "D-" + size_name(n) + ", " +
+                    std::to_string(static_cast<int>(neighbors)),
+                n,
+                dim == 3 ? wl_radius(n, neighbors)
+                         : static_cast<float>(std::sqrt(neighbors / (3.14159265 * n))),
+                {1, 1, dim == 3 ? 1.0f : 0.0f},
+                0,
+                device_array<float>(pos.size())};
+    p.pos.upload(pos.data());
+    return p;
+}
+
+void bench_defaults()
+{
+    std::vector<int32_t> sizes = {1000000, 10000000}, few = {40000, 200000, 400000, 1000000};
+    if (bench.quick) sizes = {1000000};
+    if (bench.n) sizes = few = {bench.n};
+    bench_defaults_title("defaults: the radius told and nothing else; about 29 neighbours each, or "
+                         "as many as the name says");
+    for (int32_t n : sizes)
+        for (points const &p : uniform_sets(n)) defaults_rows(p, 3);
+    defaults_rows(dam_set(sizes[0]), 3);
+    for (int32_t n : few)
+        for (int32_t dim : {2, 3})
+            for (double neighbors : {10.0, 46.0, 300.0})
+                if (neighbors < 300 || n < 1000000)
+                    defaults_rows(spread_evenly(dim, n, neighbors), dim);
+    bench_defaults_end();
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 bool wants_sets()
@@ -1346,7 +1468,7 @@ int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_ugrid_cuda",
                 "ceilings,build,count,csr,insert,walks,sums,boxes,sweep,beyond,periods,messages,"
-                "scaling,largest");
+                "scaling,largest,defaults");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("ugrid.h", ugrid_version());
@@ -1373,6 +1495,7 @@ int main(int argc, char **argv)
     if (bench_named("messages")) bench_messages();
     if (bench_named("scaling")) bench_scaling<grid_case>();
     if (bench_named("largest")) bench_largest<grid_case>();
+    if (bench_named("defaults")) bench_defaults();
     stop_gpu();
     std::printf("\n%.1f s in all", (wall_ms() - begin) * 1e-3);
     return bench_end();

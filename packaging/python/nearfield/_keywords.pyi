@@ -21,6 +21,7 @@ class GridFields(TypedDict, total=False):
     rows: int
     skip_invalid: int
     max_cells: int
+    radius: float
 
 class TreeFields(TypedDict, total=False):
     radius: float

@@ -37,9 +37,9 @@ class Grid(Saved):
     points : array_like, (n, 2) or (n, 3), optional
         Built at once; else by `build`.
     cell : float, optional
-        Edge of a cell, as a rule the largest radius to search with (default: about 2 particles in
-        a cell. On the CPU, where a few particles lie far from all others, of these others, in an
-        unbounded grid: ``grid.desc.unbounded`` says so).
+        Edge of a cell (default: chosen by ``radius``, the largest one to search with, a field; or
+        about 2 particles in a cell. On the CPU, where a few particles lie far from all others, of
+        these others, in an unbounded grid: ``grid.desc.unbounded`` says so).
     box : (lower, upper), optional
         Corners, each a number or one for each axis: the fields min and max (default: the points'
         own box; with `periodic` there is no default).
@@ -61,8 +61,8 @@ class Grid(Saved):
     n_threads : int
         CPU: threads that a call may use, 1 .. 256 (default: 1). The results are the same.
     **fields
-        Further fields of ``ugrid_desc``: method, placement, size, walk, cell_order, slots, split,
-        buckets, max_cells, ...
+        Further fields of ``ugrid_desc``: radius, method, placement, size, walk, cell_order, slots,
+        split, buckets, max_cells, ...
 
     Raises
     ------

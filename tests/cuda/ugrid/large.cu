@@ -2,7 +2,7 @@
    pairs of large workloads, against numbers counted by other programs.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* 79,507 cells: 6 particles and more in each from 477,042 on; and 2^19 is where split begins. */
+/* 79,507 cells: 6 particles and more in each from 477,042 on. */
 static ugrid_desc crowded_desc()
 {
     ugrid_desc d = {};
@@ -42,13 +42,16 @@ static void test_split()
          {"tight", [](ugrid_desc *d) { d->placement = UGRID_TIGHT; }, 1},
          {"lists", [](ugrid_desc *d) { d->method = UGRID_LIST; }, 1},
          {"unbounded", [](ugrid_desc *d) { d->unbounded = 1; }, 1},
-         {"in the plane", [](ugrid_desc *d) { d->dim = 2; }, 1}};
+         {"in the plane", [](ugrid_desc *d) { d->dim = 2; }, 4}};
     for (auto const &c : cases) {
         ugrid_desc d = crowded_desc();
         c.change(&d);
         check_split(c.name, d, 1 << 19, c.split);
     }
-    check_split("too few", crowded_desc(), (1 << 19) - 1, 1);
+    ugrid_desc few = crowded_desc();
+    few.max[1] = few.max[2] = 1; /* 43 cells */
+    check_split("few", few, ugrid_i_split_least, 4);
+    check_split("too few", few, ugrid_i_split_least - 1, 1);
     ugrid_desc sparse = crowded_desc();
     sparse.max[1] = 48; /* 5.9 a cell */
     check_split("not crowded", sparse, 1 << 19, 1);
@@ -123,37 +126,90 @@ static void test_crowd()
     }
 }
 
-/* Water in a box that is mostly air: the build after a check cuts its cells, and so do those after
-   it. They allocate nothing after a reserve. */
-static void test_split_crowd()
+/* What a fresh grid sees of particles where `told` others share the cell of each: the same in each
+   build, without an allocation after a reserve, and 0 in a build that is captured. */
+static void check_crowd(const Device<real> &d_pos, ugrid_desc d, int32_t n, double told)
 {
-#ifndef CUDA_EMU
-    int32_t const n = 1 << 19;
-    std::vector<float> uniform(3 * (size_t)n);
-    wl_uniform(n, 5, uniform.data());
-    for (real depth : {real(4), real(43)}) { /* 29,584 cells have 18 each, or all have 1.6 */
-        real const size[3] = {172, depth, 43};
-        std::vector<real> pos(uniform.begin(), uniform.end());
-        for (size_t k = 0; k < pos.size(); k++) pos[k] *= size[k % 3];
-        Device<real> const d_pos(pos);
-        ugrid_desc d = crowded_desc();
-        d.max[0] = 172;
+    double first = 0;
+    for (bool captured : {false, false, true}) {
         Heap h = {};
         d.cuda_allocator = allocator_of(&h);
         ugrid_cuda gpu = {};
-        context = "split: crowd";
         CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
         long const calls = h.calls;
-        for (int build = 0; build < 3; build++) {
-            int32_t const split = depth < 43 && build > 0 ? 4 : 1;
-            CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
-            CHECK(gpu.device.grid.desc.split == split);
-            CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
-        }
+        int32_t const split = told > 6 && !captured ? 4 : 1;
+        cudaGraph_t graph = nullptr;
+        if (captured) MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        if (captured) MUST(cudaStreamEndCapture(stream, &graph));
+        if (captured) MUST(cudaGraphDestroy(graph));
+        CHECK(gpu.device.grid.desc.split == split && gpu.crowd_known == !captured);
+        bool const tells = std::string(gpu.device.grid.reason).find("split 4") != std::string::npos;
+        CHECK(tells == (split == 4));
+        double const off = gpu.crowd - told, most = 0.2 * (told + 1); /* it sees itself, too */
+        CHECK(captured ? gpu.crowd == 0 : off < most && -off < most);
+        CHECK(captured || first == 0 || gpu.crowd == first);
+        first = gpu.crowd;
         CHECK(h.calls == calls);
         ugrid_cuda_free(&gpu);
     }
+}
+
+/* With the radius told, the first build takes it for its cells where particles are crowded, though
+   most cells are air. Else a cell has 2 particles. A deterministic one is that of the serial build,
+   which counts the air. */
+static void check_open_cell(const Device<real> &d_pos, ugrid_desc d, int32_t n, bool crowded)
+{
+    ugrid serial = {};
+    d.radius = real(1.1) * d.cell;
+    d.cell = 0;
+    std::vector<real> const pos = d_pos.get();
+    CHECK_RESULT(ugrid_build(&serial, &d, pos.data(), 0, n), UGRID_OK);
+    for (bool deterministic : {false, true}) {
+        ugrid_cuda gpu = {};
+        d.deterministic = deterministic;
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        const ugrid &grid = gpu.device.grid;
+        bool const same = grid.desc.cell == serial.desc.cell;
+        CHECK(deterministic ? same : !crowded || grid.desc.cell == d.radius);
+        const char *const why = grid.desc.cell > d.radius ? "2 particles" : "the radius";
+        CHECK(std::string(grid.cell_reason).find(why) == 0);
+        ugrid_cuda_free(&gpu);
+    }
+    ugrid_free(&serial);
+}
+
+/* Water in a box that is mostly air: the first build cuts its cells, and so do those after it. They
+   allocate nothing after a reserve. */
+static void test_split_crowd()
+{
+#ifdef CUDA_EMU
+    int32_t const n = 1 << 13, side = 16, wet = 2;
+#else
+    int32_t const n = 1 << 19, side = 43, wet = 4;
 #endif
+    std::vector<float> uniform(3 * (size_t)n);
+    wl_uniform(n, 5, uniform.data());
+    for (int32_t depth : {wet, side}) { /* 8 or 18 others, or about 1 */
+        int32_t const size[3] = {2 * side, depth, side};
+        std::vector<real> pos(uniform.begin(), uniform.end());
+        for (size_t k = 0; k < pos.size(); k++) pos[k] *= (real)size[k % 3];
+        Device<real> const d_pos(pos);
+        ugrid_desc d = {};
+        d.max[0] = (real)size[0];
+        d.max[1] = d.max[2] = (real)side;
+        d.cell = 1;
+        ugrid_cuda gpu = {};
+        context = "split: crowd";
+        for (int build = 0; build < 2; build++) {
+            CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+            CHECK(gpu.device.grid.desc.split == (depth < side ? 4 : 1));
+            CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+        }
+        ugrid_cuda_free(&gpu);
+        check_open_cell(d_pos, d, n, depth < side);
+        check_crowd(d_pos, d, n, (double)n / (size[0] * size[1] * size[2]));
+    }
 }
 
 /* uniform-100k and uniform-1M have known totals (tests/unit/ugrid/test_ugrid.c). */

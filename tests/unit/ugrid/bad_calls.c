@@ -63,6 +63,8 @@ SPOIL(alloc_without_free, d->allocator.alloc = (void *(*)(size_t, void *))(size_
 SPOIL(free_without_alloc, d->allocator.free = (void (*)(void *, size_t, void *))(size_t)1)
 SPOIL(cuda_alloc_alone, d->cuda_allocator.alloc =
     (void *(*)(size_t, struct CUstream_st *, void *))(size_t)1)
+SPOIL(radius_negative, d->radius = -1)
+SPOIL(radius_nan, d->radius = (real)NAN)
 SPOIL(far_too_fine, d->cell = (real)1e-5)
 SPOIL(one_cell_too_many, d->max_cells = 63)
 SPOIL(morton_cells_too_many, d->cell = (real)0.2; d->max_cells = 511; d->cell_order = UGRID_MORTON)
@@ -78,6 +80,7 @@ static const refusal refusals[] = {
     {UGRID_BAD_CELL, "negative", cell_negative}, {UGRID_BAD_CELL, "NaN", cell_nan},
     {UGRID_BAD_CELL, "infinite", cell_infinite},
     {UGRID_BAD_CELL, "unbounded without a cell", cell_missing_unbounded},
+    {UGRID_BAD_RADIUS, "negative", radius_negative}, {UGRID_BAD_RADIUS, "NaN", radius_nan},
     {UGRID_BAD_SIZE, "negative", size_negative}, {UGRID_BAD_SIZE, "NaN", size_nan},
     {UGRID_BAD_SIZE, "infinite", size_infinite}, {UGRID_BAD_SLOTS, "negative", slots_negative},
     {UGRID_BAD_OPTION, "method 6", method_6}, {UGRID_BAD_OPTION, "method -1", method_negative},

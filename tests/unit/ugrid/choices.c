@@ -64,6 +64,90 @@ static void test_fit(void **state)
     free(p);
 }
 
+/* The cell that is chosen for a radius told, and the reason. */
+static void check_radius(ugrid *g, ugrid_desc d, const real *p, int32_t n, double cell,
+                         const char *reason)
+{
+    int64_t pairs[2] = {0, 0};
+    CHECK_RESULT(ugrid_reserve(g, &d, n), UGRID_OK);
+    CHECK_RESULT(ugrid_build(g, &d, p, 0, n), UGRID_OK);
+    CHECK(strstr(g->cell_reason, reason) != NULL);
+    CHECK_BELOW(fabs((double)g->desc.cell / cell - 1), 0.01);
+    CHECK_RESULT(ugrid_count_pairs(g, d.radius, &pairs[0]), UGRID_OK);
+    d.cell = d.radius;
+    CHECK_RESULT(ugrid_build(g, &d, p, 0, n), UGRID_OK);
+    CHECK(g->desc.cell == d.radius && strcmp(g->cell_reason, "chosen by the caller") == 0);
+    CHECK_RESULT(ugrid_count_pairs(g, d.radius, &pairs[1]), UGRID_OK);
+    CHECK(pairs[0] == pairs[1]);
+}
+
+/* 2000 points: 0.1 and 0.0316 are the edges of cells with two each, in 3D and in 2D. */
+static void test_radius(void **state)
+{
+    enum { N = 2000 };
+    static const struct { int32_t dim; double radius, cell; const char *reason; } cases[] = {
+        {3, 0.01, 0.1, "2 particles"}, {3, 0.11, 0.11, "the radius: it"},
+        {3, 0.31, 0.31, "the radius: it"}, {3, 0.33, 0.33 / 2, "a part"},
+        {3, 0.39, 0.39 / 2, "a part"}, {3, 0.42, 0.42 / 3, "a part"},
+        {2, 0.01, 0.0316, "2 particles"}, {2, 0.17, 0.17, "the radius: it"},
+        {2, 0.19, 0.19 / 2, "a part"}, {2, 0.39, 0.39 / 2, "a part"},
+        {2, 0.41, 0.41 / 3, "a part"}};
+    ugrid g = {0};
+    ugrid_desc d;
+    real *p = NEW(real, 3 * N);
+    int k;
+    (void)state;
+    dice = wl_seed(26);
+    for (k = 0; k < 3 * N; k++) p[k] = between(0, 1);
+    for (k = 0; k < COUNT_OF(cases); k++) {
+        memset(&d, 0, sizeof d);
+        d.max[0] = d.max[1] = d.max[2] = 1;
+        d.dim = cases[k].dim;
+        d.radius = (real)cases[k].radius;
+        check_radius(&g, d, p, N, cases[k].cell, cases[k].reason);
+    }
+    d.dim = 3;
+    d.unbounded = 1;
+    check_radius(&g, d, p, N, (double)d.radius, "the radius: an unbounded");
+    d.unbounded = 0;
+    d.placement = UGRID_TIGHT; /* its size is the cell */
+    CHECK_RESULT(ugrid_build(&g, &d, p, 0, N), UGRID_OK);
+    CHECK(g.desc.cell == d.radius && g.desc.size == d.radius);
+    ugrid_free(&g);
+    free(p);
+}
+
+/* SORT by counting, and by its radix sort where cells are many: the arrays are those of COUNT. */
+static void test_sort_counts(void **state)
+{
+    enum { N = 2000 };
+    ugrid g[2];
+    ugrid_desc d;
+    real *p = NEW(real, 3 * N);
+    int k, fine;
+    (void)state;
+    memset(g, 0, sizeof g);
+    for (k = 0; k < 3 * N; k++) p[k] = between(0, 1);
+    for (fine = 0; fine < 2; fine++) {
+        memset(&d, 0, sizeof d);
+        d.max[0] = d.max[1] = d.max[2] = 1;
+        d.cell = fine ? (real)0.02 : (real)0.1; /* 125,000 cells, or 1000 */
+        for (k = 0; k < 2; k++) {
+            d.method = k ? UGRID_SORT : UGRID_COUNT;
+            CHECK_RESULT(ugrid_build(&g[k], &d, p, 0, N), UGRID_OK);
+#ifndef UGRID_PLAIN
+            CHECK(ugrid_i_counts(&g[k]) == !(k && fine));
+#endif
+        }
+        CHECK(memcmp(g[0].order, g[1].order, N * sizeof *g[0].order) == 0);
+        CHECK(memcmp(g[0].start, g[1].start, (size_t)g[0].cell_count * sizeof *g[0].start) == 0);
+        CHECK(memcmp(g[0].record, g[1].record, N * sizeof *g[0].record) == 0);
+    }
+    ugrid_free(&g[0]);
+    ugrid_free(&g[1]);
+    free(p);
+}
+
 /* How many particles a search meets in the cells around one, of which so many are not empty. */
 static double crowd_of(const ugrid *g, int cells)
 {

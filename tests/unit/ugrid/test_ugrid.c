@@ -76,6 +76,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_defaults),
     TEST(test_choose),
     TEST(test_fit),
+    TEST(test_radius),
+    TEST(test_sort_counts),
     TEST(test_fit_crowded),
     TEST(test_fit_ends),
     TEST(test_fit_needle),
