@@ -23,8 +23,9 @@
    (k = 1: of 8), as a k-d tree has buckets (Friedman, Bentley and Finkel 1977, section 3), and
    tests all of their leaves, four at a time, without a branch for each.
 
-   Neighbouring points of lbvh_nearest_rows begin in the same run. The way to it is found once, for
-   the first of them: the run, and the subtrees beside the way, which the others search from.
+   Points that follow each other in lbvh_nearest_rows mostly begin in the same run. So the way from
+   the root is kept, with the subtrees beside it: the next point goes up to a node that contains it,
+   and down again.
 
    >>rules: those of lbvh.h, and
 
@@ -75,12 +76,11 @@ typedef struct lbvh_i_run_search {
     lbvh_i_run stack[LBVH_STACK];
 } lbvh_i_run_search;
 
-/* The way from the root to the run of a point, and the subtrees beside it. */
+/* The way from the root to the run of a point: the nodes on it, and the other child of each. */
 typedef struct lbvh_i_run_path {
-    int32_t known;
-    lbvh_i_run run;
     int32_t levels;
-    lbvh_i_run beside[LBVH_STACK];
+    lbvh_i_run on[LBVH_STACK];          /* the root .. the run: on[levels] */
+    lbvh_i_run beside[LBVH_STACK];      /* beside[l]: the sibling of on[l + 1] */
 } lbvh_i_run_path;
 
 /* ------------------------------------------------------------------------------------------------
@@ -359,19 +359,8 @@ LBVH_I_HOT int lbvh_i_next_run(lbvh_i_run_search *s, lbvh_i_run *run)
     return 0;
 }
 
-/* The way to the run that is nearest, as far as the nearer child tells. */
-static void lbvh_i_find_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
-{
-    lbvh_i_run run = lbvh_i_whole_run(s->tree);
-    path->levels = 0;
-    while (run.last - run.first >= s->run)
-        lbvh_i_open_run(s, &run, &path->beside[path->levels++]);
-    path->run = run;
-    path->known = 1;
-}
-
 /* The distances of another point, to the subtrees beside the path. */
-static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
+static void lbvh_i_measure_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     int32_t at, e;
     for (at = 0; at < path->levels; at += 4) {
@@ -384,15 +373,30 @@ static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
     }
 }
 
-/* Tests the run of a path, and leaves the subtrees beside it on the stack. A path that is known is
-   taken where the point lies in the box of its run. */
+/* The path of the point before becomes that of this one: up to a node whose box contains the point,
+   and down to a run, to the nearer child each time. */
+static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    const lbvh_node *node = s->tree->node;
+    int32_t level = path->levels;
+    lbvh_i_run run;
+    while (level > 0 && lbvh_box_distance2(&node[path->on[level].at], s->p) > 0) level--;
+    path->levels = level;
+    lbvh_i_measure_path(s, path);
+    run = path->on[level];
+    while (run.last - run.first >= s->run) {
+        lbvh_i_open_run(s, &run, &path->beside[level]);
+        path->on[++level] = run;
+    }
+    path->levels = level;
+}
+
+/* Tests the run that a path leads to, and leaves the subtrees beside it on the stack. */
 LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     int32_t at;
-    if (path->known && lbvh_box_distance2(&s->tree->node[path->run.at], s->p) <= 0)
-        lbvh_i_move_path(s, path);
-    else lbvh_i_find_path(s, path);
-    lbvh_i_test_run(s, &path->run);
+    lbvh_i_move_path(s, path);
+    lbvh_i_test_run(s, &path->on[path->levels]);
     for (at = 0; at < path->levels; at++) {
         s->stack[s->top] = path->beside[at];
         s->top += path->beside[at].away2 <= s->reach2;
@@ -434,7 +438,8 @@ static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t 
 {
     lbvh_i_run_path path;
     if (tree->mask) return 0;
-    path.known = 0;
+    path.levels = 0;
+    if (tree->n > 0) path.on[0] = lbvh_i_whole_run(tree);
     *found = lbvh_i_nearest_of(tree, p, k, reach, &path, ids, distances2);
     return 1;
 }
@@ -452,7 +457,8 @@ static int lbvh_i_rows_by_runs(const lbvh_i_rows *rows, const uint64_t *key, int
     lbvh_i_run_path path;
     int32_t at;
     if (rows->tree->mask || k == 0) return 0;
-    path.known = 0;
+    path.levels = 0;
+    if (rows->tree->n > 0) path.on[0] = lbvh_i_whole_run(rows->tree);
     for (at = begin; at < end; at++) {
         int32_t const q = key ? lbvh_i_key_id(key[at]) : at;
         size_t const row = (size_t)q * (size_t)k;

@@ -163,6 +163,7 @@ void table(job &j, const char *order)
 struct near_job {
     cloud points;
     std::int32_t k;
+    int flags;              /* LBVH_SORTED: the points are in order */
     std::unique_ptr<tree> index;
     ugrid grid;
     lbvh boxes;
@@ -236,7 +237,7 @@ void near_boxes_rows(void *user)
 {
     near_job &j = *static_cast<near_job *>(user);
     bench_check(lbvh_nearest_rows(&j.boxes, j.points.pos, 0,
-                                  static_cast<std::int32_t>(j.points.n), j.k, 1e9f, 0,
+                                  static_cast<std::int32_t>(j.points.n), j.k, 1e9f, j.flags,
                                   j.ids.data(), j.d2.data(), j.found.data()) == LBVH_OK,
                 "lbvh_nearest_rows");
 }
@@ -274,13 +275,15 @@ void near_lines(near_job &j, const char *order, const char *name, void (*work)(v
     near_line(j, order, both, ms + build, base + base_build);
 }
 
-void near_table(const float *pos, std::int32_t n, std::int32_t k, const char *order)
+void near_table(const float *pos, std::int32_t n, std::int32_t k, const char *order,
+                int flags)
 {
     char name[64];
     near_job j = {};
     std::size_t const entries = static_cast<std::size_t>(n) * static_cast<std::size_t>(k);
     j.points = { pos, static_cast<std::size_t>(n) };
     j.k = k;
+    j.flags = flags;
     j.ids.resize(entries);
     j.tree_ids.resize(entries);
     j.d2.resize(entries);
@@ -323,13 +326,14 @@ void nearest(std::int32_t n)
     static const std::int32_t ks[] = {1, 2, 4, 8, 16, 32};
     std::vector<float> pos(3 * static_cast<std::size_t>(n));
     wl_uniform(n, 1, pos.data());
-    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "shuffled");
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "shuffled", 0);
     if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
-    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "sorted");
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "sorted", LBVH_SORTED);
     put_clusters(n, pos.data());
-    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "clusters");
+    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "clusters", 0);
     if (!wl_sort_morton(n, pos.data(), nullptr)) std::exit(1);
-    for (std::int32_t const k : ks) near_table(pos.data(), n, k, "clusters, sorted");
+    for (std::int32_t const k : ks)
+        near_table(pos.data(), n, k, "clusters, sorted", LBVH_SORTED);
 }
 
 /* Neighbours within a radius. */
