@@ -417,8 +417,8 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 
 /* Where blocks cannot wait for each other, one block does all. */
 template <class... Parameters, class... Arguments>
-nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
-                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+nbody_result nbody_i_launch_waiting(nbody_cuda *gpu, cudaStream_t stream, int threads,
+                                    void (*kernel)(Parameters...), const Arguments &...arguments)
 {
     int device = 0, processors = 1, possible = 0;
     if (nbody_i_failed(gpu, cudaGetDevice(&device)) ||
@@ -427,7 +427,8 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
         nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
                                                    device)))
         return NBODY_CUDA_ERROR;
-    int64_t const blocks = (int64_t)nbody_i_blocks_per_sm * processors;
+    int64_t const blocks =
+        (int64_t)nbody_i_blocks_per_sm * nbody_i_block_threads / threads * processors;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
@@ -435,7 +436,7 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
     config.gridDim = dim3(!possible ? 1
                           : blocks < nbody_i_many_blocks ? (unsigned)blocks
                                                          : (unsigned)nbody_i_many_blocks);
-    config.blockDim = dim3(nbody_i_block_threads);
+    config.blockDim = dim3((unsigned)threads);
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = possible ? 1 : 0;
@@ -446,6 +447,13 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
         error = cudaLaunchKernelEx(&config, kernel, arguments...);
     }
     return nbody_i_failed(gpu, error) ? NBODY_CUDA_ERROR : NBODY_OK;
+}
+
+template <class... Parameters, class... Arguments>
+nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
+                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+{
+    return nbody_i_launch_waiting(gpu, stream, nbody_i_block_threads, kernel, arguments...);
 }
 
 /* Kernels whose blocks wait: each counts those that have arrived, from 0 on in every evaluation. */
@@ -615,12 +623,20 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
+/* Levels that evenly spread bodies have, in a tree that may have so many: 2 at least. */
+int nbody_i_usual_levels(const nbody_desc *desc, int32_t n)
+{
+    int const levels = nbody_i_even_levels(desc->leaf, n);
+    return levels < 2 ? 2 : levels < desc->levels ? levels : desc->levels;
+}
+
 /* The deepest level for which there is one entry for each possible cell up to it, and one more, in
-   n entries; 10 at most. -1: not worth a table. */
+   n entries; 10 at most, and one more than evenly spread bodies have. -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
+    int const most = desc->leaf > 0 ? nbody_i_usual_levels(desc, n) : 10;
     int level = 0;
-    while (level < 10 && level < desc->levels - 1 && nbody_i_first_candidate(level + 2) < n)
+    while (level < 10 && level < most && level < desc->levels - 1 && nbody_i_first_candidate(level + 2) < n)
         level++;
     return level > 0 ? level : -1;
 }
@@ -1253,13 +1269,12 @@ __device__ void nbody_i_store_centres(const nbody &sim, int32_t at, const nbody_
     if (threadIdx.x == 0) sim.made[at] = all;
 }
 
-/* MASS_CENTRES: a block of 64 threads for each cell, a thread for each sub-cell. */
-template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
-    nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+/* MASS_CENTRES, one level: a block of 64 threads for each cell, a thread for each sub-cell. */
+template <bool Shared>
+__device__ __forceinline__ void nbody_i_make_centres(const nbody &sim, int level,
+                                                     nbody_i_tile &tile,
+                                                     int (&sums)[NBODY_CHUNK / 32])
 {
-    const nbody &sim = device.sim;
-    __shared__ nbody_i_tile tile;
-    __shared__ int sums[NBODY_CHUNK / 32];
     int32_t const end = sim.frame->level_first[level + 1];
     for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end;
          at += (int32_t)gridDim.x) {
@@ -1274,6 +1289,29 @@ template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
             nbody_i_accumulate_tiles(sim, grid, run, tile, moments);
         }
         nbody_i_store_centres(sim, at, grid, moments, sums);
+    }
+}
+
+template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+{
+    __shared__ nbody_i_tile tile;
+    __shared__ int sums[NBODY_CHUNK / 32];
+    nbody_i_make_centres<Shared>(device.sim, level, tile, sums);
+}
+
+/* NBODY_FAST: of the levels from `level` on, which evenly spread bodies do not have. */
+__global__ void __launch_bounds__(NBODY_CHUNK, nbody_i_blocks_per_sm *nbody_i_block_threads /
+                                                   NBODY_CHUNK)
+    nbody_i_deep_centres_kernel(__grid_constant__ const nbody_device device, int level,
+                                nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_tile tile;
+    __shared__ int sums[NBODY_CHUNK / 32];
+    for (int deep = sim.frame->levels - 1; deep >= level; deep--) {
+        nbody_i_make_centres<true>(sim, deep, tile, sums);
+        if (deep > level) nbody_i_wait_for_all(&facts->arrived[NBODY_I_M2M_WAIT]);
     }
 }
 
@@ -3150,7 +3188,14 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
     if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST)
         return nbody_i_cuda_fast_sources(gpu, stream);
-    for (int level = sim->desc.levels - 1; level >= 2 && result == NBODY_OK; level--)
+    int levels = sim->desc.levels;
+    if (sim->desc.stage == NBODY_FAST && sim->desc.leaf > 0) {
+        levels = nbody_i_usual_levels(&sim->desc, sim->n);
+        result = nbody_i_launch_waiting(gpu, stream, NBODY_CHUNK, nbody_i_deep_centres_kernel,
+                                        gpu->device, levels,
+                                        nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    }
+    for (int level = levels - 1; level >= 2 && result == NBODY_OK; level--)
         result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }
