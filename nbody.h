@@ -3920,14 +3920,15 @@ NBODY_API void nbody_free(nbody *sim)
    that it asks for.
    ---------------------------------------------------------------------------------------------- */
 
-/* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
-   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
+/* Bodies above which a cell is divided in an adaptive tree, about. Measured: the benchmark's groups
+   `leaf` and `defaults`. With M2L by powers, forces and potentials take about as long for 40 to
+   100. */
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
-    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
+    if (desc->method == NBODY_VIRTUAL_PARTICLES) return desc->order == 1 ? 80 : 160;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
     if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 200;
 }
 
 /* Levels of evenly spread bodies, of which from `leaf` / 4 to `leaf` are in a leaf. */
@@ -3946,7 +3947,7 @@ static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
 {
     double x = n, away = 3, least, most;
     if (n <= leaf) return leaf;
-    for (; x > 1.07 * leaf; x /= 4) away += 0.25;
+    for (; x > 1.12 * leaf; x /= 4) away += 0.25;
     least = x + away * sqrt(x);
     most = 4 * x - 2 * away * sqrt(x);
     if (least > most) return (int32_t)(2 * x) + 1;
@@ -4397,7 +4398,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
    measured, by AVX2. A fit to the times of 1000 evaluations; the benchmark's group `auto` compares
    what is chosen with all else
 
-       one term of 1/d: 0.64, with its logarithm 3
+       one term of 1/d: 0.52, with its logarithm 2.4
        a body       sort, P2M, L2P, results: 57, and 5.5 for each node that it is interpolated from
        16 targets   that a run of sources begins with: 110
        a cell       division, walks, M2M, L2L: 2450
@@ -4422,7 +4423,7 @@ static double nbody_i_term_cost(const nbody_desc *desc, int potential)
     if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
     if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
     if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
-    return potential ? 3 : 0.64;
+    return potential ? 2.4 : 0.52;
 }
 
 /* What a body costs besides its terms. */
@@ -4526,7 +4527,7 @@ static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
    bodies the direct sum cannot win, and fewer levels gain little.
    ---------------------------------------------------------------------------------------------- */
 
-enum { NBODY_I_MANY = 16384 };
+enum { NBODY_I_MANY = 65536 };
 
 /* How many bodies are in each cell of levels 0 to `last`: row by row, a level after the other. */
 enum { NBODY_I_COUNTED = 6 };
@@ -4603,8 +4604,8 @@ static int32_t nbody_i_targets(const nbody *sim, int32_t count)
 }
 
 /* Costs of a level: all but P2P on the bodies of cells that are divided; that, if this level were
-   the last; on the last that is counted, what their descendants cost. */
-typedef struct nbody_i_level_costs { double cells, whole, below; } nbody_i_level_costs;
+   the last; on the last that is counted, what their descendants cost, and bodies in the fullest. */
+typedef struct nbody_i_level_costs { double cells, whole, below, fullest; } nbody_i_level_costs;
 
 /* The descendants of a cell of so many bodies, spread evenly: a leaf has 0.54 of the most on
    average, of which 9 are near and 27 far, unless there are fewer around. */
@@ -4642,6 +4643,7 @@ static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted,
     else {
         sum->whole += targets * (term * near.bodies + runs);
         sum->below += nbody_i_guess_below(sim, count, near_bodies, potential);
+        if (count > sum->fullest) sum->fullest = count;
     }
 }
 
@@ -4649,7 +4651,7 @@ static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted,
 static nbody_i_level_costs nbody_i_guess_children(const nbody *sim, const nbody_i_counted *counted,
                                                   int level, int potential)
 {
-    nbody_i_level_costs sum = {0, 0, 0};
+    nbody_i_level_costs sum = {0, 0, 0, 0};
     int x, y, q;
     for (y = 0; y < 1 << level; y++)
         for (x = 0; x < 1 << level; x++) {
@@ -4671,7 +4673,7 @@ static double nbody_i_guess_cost(const nbody *sim, const nbody_i_input *input, i
 {
     double const fill = nbody_i_fill_cost(&sim->desc, !sim->frame->fitted, potential);
     nbody_i_counted counted;
-    nbody_i_level_costs sum = {0, 0, 0};
+    nbody_i_level_costs sum = {0, 0, 0, 0};
     double above = sim->n * nbody_i_body_cost(&sim->desc), least = 1e300;
     int level;
     *levels = 0;
@@ -4683,7 +4685,7 @@ static double nbody_i_guess_cost(const nbody *sim, const nbody_i_input *input, i
         least = above + sum.whole;
         *levels = level + 1;
     }
-    if (sum.below > 0) above += sum.below + 2 * fill;
+    for (above += sum.below; sum.fullest > sim->desc.leaf; sum.fullest /= 4) above += fill;
     if (above > 1.05 * least) return least;
     *levels = 0;
     return above;

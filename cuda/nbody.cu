@@ -344,6 +344,18 @@ int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
                                                         : 15000 + 4000 * above;
 }
 
+/* NBODY_AUTO: what nbody_i_default_leaf has for laws without M2L by powers; here near pairs cost
+   less than on a CPU, but for logarithms. */
+int32_t nbody_i_cuda_leaf(const nbody_desc *desc, int32_t n, nbody_i_purpose purpose)
+{
+    int const order = desc->order == 0 ? 4 : desc->order;
+    bool const logarithms =
+        purpose == NBODY_I_FOR_POTENTIALS && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
+    if (order == 1 || desc->sources == NBODY_MASS_CENTRES) return 0;
+    if (logarithms) return order <= 8 ? 64 : 72;
+    return nbody_i_even_leaf(order <= 4 ? 80 : order <= 6 ? 144 : 200, n);
+}
+
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                 nbody_i_purpose purpose, cudaStream_t stream)
@@ -356,9 +368,12 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
     nbody_desc chosen{};
     if (desc) chosen = *desc;
-    if (chosen.method == NBODY_AUTO && !chosen.periodic)
+    if (chosen.method == NBODY_AUTO && !chosen.periodic) {
         chosen.method =
             n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
+        if (chosen.levels == 0 && chosen.leaf == 0)
+            chosen.leaf = nbody_i_cuda_leaf(&chosen, n, purpose);
+    }
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n, false);
