@@ -3947,7 +3947,7 @@ static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
 {
     double x = n, away = 3, least, most;
     if (n <= leaf) return leaf;
-    for (; x > 1.12 * leaf; x /= 4) away += 0.25;
+    for (; x > 1.15 * leaf; x /= 4) away += 0.25;
     least = x + away * sqrt(x);
     most = 4 * x - 2 * away * sqrt(x);
     if (least > most) return (int32_t)(2 * x) + 1;
@@ -4488,13 +4488,13 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
+   that of x / 4 where x^2 = 0.444 C; measured 0.38. Few bodies: not below 32, or to count many cells would take
    long; not below 20 by functions of yours, since only some cells of 10 would be divided.
    MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
-    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
+    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.38 * c / term);
     if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
     if (leaf < 32 && n < 4096) return 32;
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;

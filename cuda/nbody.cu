@@ -331,15 +331,15 @@ bool nbody_i_never_fast(const nbody_desc *desc)
 /* What an evaluation is for. */
 enum nbody_i_purpose { NBODY_I_FOR_TREE, NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS };
 
-/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto`, H100): of so
-   many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
+/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto,defaults`): of
+   so many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
 int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
 {
     int const order = desc->order < NBODY_MAX_ORDER ? desc->order : NBODY_MAX_ORDER,
               above = order > 4 ? order - 4 : order == 1 ? 2 : 0;
     bool const quick = NBODY_I_REAL_KIND == 1 && !nbody_i_never_fast(desc);
     if (!quick || purpose == NBODY_I_FOR_TREE) return 1024;
-    if (purpose == NBODY_I_FOR_FORCES) return 26000 + 3500 * above;
+    if (purpose == NBODY_I_FOR_FORCES) return 26000 + 1500 * above;
     return nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? 12000 + 2000 * above
                                                         : 15000 + 4000 * above;
 }
