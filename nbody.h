@@ -3941,8 +3941,8 @@ static int32_t nbody_i_even_levels(int32_t leaf, int32_t n)
 }
 
 /* Near `leaf`, so that evenly spread bodies have leaves on one level. The cells of level k have x
-   bodies on average; hardly one is away from that by more than 3 + k / 4 times sqrt(x). Where `leaf`
-   is as near to x, some cells are divided beside others that are not: that costs more than both. */
+   bodies on average; hardly one is away from that by more than 3 + k / 4 times sqrt(x). Where
+   `leaf` is as near to x, some cells are divided beside others that are not: that costs more than both. */
 static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
 {
     double x = n, away = 3, least, most;
@@ -4488,8 +4488,8 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C; measured 0.38. Few bodies: not below 32, or to count many cells would take
-   long; not below 20 by functions of yours, since only some cells of 10 would be divided.
+   that of x / 4 where x^2 = 0.444 C; measured 0.38. Few bodies: not below 32, or to count many
+   cells would take long; not below 20 by functions of yours, since only some cells of 10 would be divided.
    MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
@@ -4667,7 +4667,8 @@ static nbody_i_level_costs nbody_i_guess_children(const nbody *sim, const nbody_
     return sum;
 }
 
-/* What a tree would cost, about. *levels: with so many it costs least; 0: with all it would have. */
+/* What a tree would cost, about. *levels: with so many it costs least; 0: with all it would
+   have. */
 static double nbody_i_guess_cost(const nbody *sim, const nbody_i_input *input, int potential,
                                  int32_t *levels)
 {

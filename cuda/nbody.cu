@@ -371,7 +371,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     if (chosen.method == NBODY_AUTO && !chosen.periodic) {
         chosen.method =
             n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
-        if (chosen.levels == 0 && chosen.leaf == 0)
+        if (chosen.method == NBODY_FORCE_NODES && chosen.levels == 0 && chosen.leaf == 0)
             chosen.leaf = nbody_i_cuda_leaf(&chosen, n, purpose);
     }
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
@@ -651,7 +651,8 @@ int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int const most = desc->leaf > 0 ? nbody_i_usual_levels(desc, n) : 10;
     int level = 0;
-    while (level < 10 && level < most && level < desc->levels - 1 && nbody_i_first_candidate(level + 2) < n)
+    while (level < 10 && level < most && level < desc->levels - 1 &&
+           nbody_i_first_candidate(level + 2) < n)
         level++;
     return level > 0 ? level : -1;
 }
