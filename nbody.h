@@ -3942,7 +3942,8 @@ static int32_t nbody_i_even_levels(int32_t leaf, int32_t n)
 
 /* Near `leaf`, so that evenly spread bodies have leaves on one level. The cells of level k have x
    bodies on average; hardly one is away from that by more than 3 + k / 4 times sqrt(x). Where
-   `leaf` is as near to x, some cells are divided beside others that are not: that costs more than both. */
+   `leaf` is as near to x, some cells are divided beside others that are not: that costs more than
+   both. */
 static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
 {
     double x = n, away = 3, least, most;
@@ -4489,8 +4490,8 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
    that of x / 4 where x^2 = 0.444 C; measured 0.38. Few bodies: not below 32, or to count many
-   cells would take long; not below 20 by functions of yours, since only some cells of 10 would be divided.
-   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
+   cells would take long; not below 20 by functions of yours, since only some cells of 10 would be
+   divided. MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
@@ -4545,7 +4546,7 @@ static int nbody_i_counted_at(int level, int x, int y)
 /* To a level on which cells of evenly spread bodies have one to four. */
 static void nbody_i_count_bodies(const nbody *sim, const nbody_i_input *input, nbody_i_counted *to)
 {
-    int level, x, y;
+    int level, k;
     int32_t i;
     to->last = 2;
     while (to->last < NBODY_I_COUNTED && sim->n >> (2 * to->last + 2) > 0) to->last++;
@@ -4558,10 +4559,11 @@ static void nbody_i_count_bodies(const nbody *sim, const nbody_i_input *input, n
                                       nbody_i_column(sim->frame, to->last, 1, v))]++;
     }
     for (level = to->last; level > 0; level--)
-        for (y = 0; y < 1 << level; y++)
-            for (x = 0; x < 1 << level; x++)
-                to->bodies[nbody_i_counted_at(level - 1, x / 2, y / 2)] +=
-                    to->bodies[nbody_i_counted_at(level, x, y)];
+        for (k = 0; k < 1 << 2 * level; k++) {
+            int const x = k & ((1 << level) - 1), y = k >> level;
+            to->bodies[nbody_i_counted_at(level - 1, x / 2, y / 2)] +=
+                to->bodies[nbody_i_counted_at(level, x, y)];
+        }
 }
 
 /* A cell and those adjacent to it: that are not empty, that are divided, and bodies. */
@@ -4596,13 +4598,6 @@ static double nbody_i_guess_far(const nbody *sim, double cells, double bodies, i
                          cells * NBODY_I_RUN_COST);
 }
 
-/* Bodies in whole vectors: by functions of yours, of 4. */
-static int32_t nbody_i_targets(const nbody *sim, int32_t count)
-{
-    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    return (count + lanes - 1) / lanes * lanes;
-}
-
 /* Costs of a level: all but P2P on the bodies of cells that are divided; that, if this level were
    the last; on the last that is counted, what their descendants cost, and bodies in the fullest. */
 typedef struct nbody_i_level_costs { double cells, whole, below, fullest; } nbody_i_level_costs;
@@ -4628,8 +4623,9 @@ static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted,
                                nbody_i_level_costs *sum)
 {
     int32_t const leaf = sim->desc.leaf, count = counted->bodies[nbody_i_counted_at(level, x, y)];
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
     double const term = nbody_i_term_cost(&sim->desc, potential),
-                 targets = nbody_i_targets(sim, count);
+                 targets = (double)((count + lanes - 1) / lanes) * lanes;
     nbody_i_surroundings const near = nbody_i_counted_around(counted, level, x, y, leaf);
     double const runs = near.cells * NBODY_I_RUN_COST,
                  far_share = 1 - near.cells / (4.0 * wide->cells),
@@ -4652,18 +4648,18 @@ static nbody_i_level_costs nbody_i_guess_children(const nbody *sim, const nbody_
                                                   int level, int potential)
 {
     nbody_i_level_costs sum = {0, 0, 0, 0};
-    int x, y, q;
-    for (y = 0; y < 1 << level; y++)
-        for (x = 0; x < 1 << level; x++) {
-            nbody_i_surroundings wide;
-            if (counted->bodies[nbody_i_counted_at(level, x, y)] <= sim->desc.leaf) continue;
-            wide = nbody_i_counted_around(counted, level, x, y, sim->desc.leaf);
-            for (q = 0; q < 4; q++) {
-                int const i = 2 * x + (q & 1), j = 2 * y + (q >> 1);
-                if (counted->bodies[nbody_i_counted_at(level + 1, i, j)] > 0)
-                    nbody_i_guess_cell(sim, counted, level + 1, i, j, &wide, potential, &sum);
-            }
+    int k, q;
+    for (k = 0; k < 1 << 2 * level; k++) {
+        int const x = k & ((1 << level) - 1), y = k >> level;
+        nbody_i_surroundings wide;
+        if (counted->bodies[nbody_i_counted_at(level, x, y)] <= sim->desc.leaf) continue;
+        wide = nbody_i_counted_around(counted, level, x, y, sim->desc.leaf);
+        for (q = 0; q < 4; q++) {
+            int const i = 2 * x + (q & 1), j = 2 * y + (q >> 1);
+            if (counted->bodies[nbody_i_counted_at(level + 1, i, j)] > 0)
+                nbody_i_guess_cell(sim, counted, level + 1, i, j, &wide, potential, &sum);
         }
+    }
     return sum;
 }
 
