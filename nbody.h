@@ -3951,7 +3951,7 @@ static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
     for (; x > 1.15 * leaf; x /= 4) away += 0.25;
     least = x + away * sqrt(x);
     most = 4 * x - 2 * away * sqrt(x);
-    if (least > most) return (int32_t)(2 * x) + 1;
+    if (least > most) return (int32_t)(2.5 * x) + 1;
     return leaf < least ? (int32_t)least + 1 : leaf > most ? (int32_t)most : leaf;
 }
 
@@ -4496,7 +4496,7 @@ static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potentia
 {
     double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
     double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.38 * c / term);
-    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
+    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 140 : 112;
     if (leaf < 32 && n < 4096) return 32;
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
