@@ -59,7 +59,7 @@ help:
 	@echo 'make shared       build/libnearfield.so for Python (make shared-cuda: its GPU half)'
 	@echo 'make fortran      the module for Fortran, and a Lennard-Jones liquid: build/fortran'
 	@echo 'make single       each header and its parts in one file: build/single'
-	@echo 'make wheel        the Python package for this machine: build/wheels'
+	@echo 'make wheel        the Python package: build/wheels (make wheel-cuda: its GPU half)'
 	@echo 'make fuzz         fuzz each header for MINUTES=10'
 	@echo 'make soak         a drum and a dam for MINUTES=30, while their lists change at random'
 	@echo 'make portability  the promised bits on s390x, ARM, 32-bit x86, Windows, WebAssembly'

@@ -31,7 +31,7 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    strict-math, config, results, parallel, desc, tree, api
        per element     numbers, codes, quantiles, nodes, elements, overlap, near, ray, triangles,
-                       queries, stb_ds, clusters, packet
+                       queries, stb_ds, packet
        kernels         cuda-api, cuda-templates
        the text        sort, build, ploc, sample, refit, pairs, queries-serial, memory, resolve,
                        version
@@ -382,8 +382,9 @@ extern "C" {
                          "bytes at least")                                                         \
     X(LBVH_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)")                                         \
     X(LBVH_BAD_OPTION, "an enum or a flag has a value that does not exist, desc.bits is "          \
-                       "not 30 or 63, desc.parallel.tasks is not 0 .. 1024, or the search does "   \
-                       "not take this queries.kind or flag")                                       \
+                       "not 30 or 63, desc.parallel.tasks is not 0 .. 1024, the search does not "  \
+                       "take this queries.kind or flag, or LBVH_PLOC is given to a GPU: call "     \
+                       "lbvh_build, then lbvh_cuda_upload")                                        \
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius, a world's desc.margin and desc.margin_part "  \
@@ -468,7 +469,8 @@ typedef enum lbvh_kind {
                            indices per triangle */
 } lbvh_kind;
 
-/* The algorithm. MERGE and SPLIT make the same tree, on both sides; PLOC makes one of its own. */
+/* The algorithm. MERGE and SPLIT make the same tree, on both sides; PLOC makes one of its own, and
+   is serial: a GPU gets its trees by lbvh_cuda_upload. */
 typedef enum lbvh_builder {
     LBVH_MERGE = 0,     /* bottom-up: neighbouring subtrees merge (Apetrei); serial in one pass,
                            CUDA in rounds; the faster one */
@@ -476,9 +478,8 @@ typedef enum lbvh_builder {
                            recursion, CUDA all nodes at once (Karras; Kureck section 3.1.4); the one
                            to read first. Keeps the codes, as keep_codes does. */
     LBVH_PLOC           /* bottom-up by area: subtrees whose common box is small merge first
-                           (Meister, Bittner; >>ploc); CUDA in one kernel, a window a warp
-                           (Benthin). Slower to build, faster to search where elements differ in
-                           size: triangles. Needs 8 more bytes a leaf. */
+                           (Meister, Bittner; Benthin; >>ploc). Slower to build, faster to search
+                           where elements differ in size: triangles. Needs 8 more bytes a leaf. */
 } lbvh_builder;
 
 /* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
@@ -2402,70 +2403,6 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>clusters: what LBVH_PLOC compares (figure at >>ploc)
-
-   A cluster is a subtree whose parent is not made yet. Two clusters may merge at a cost: half the
-   surface of the box around both (2D: half the perimeter). A window is a row of at most
-   LBVH_I_WINDOW clusters, numbered from 0; i and j are such numbers. The key of a pair is its cost
-   with the 5 lowest bits replaced by i ^ j:
-
-       cost, as an integer of the same order | i ^ j       (^: exclusive or)
-
-   Both clusters of a pair have the same key for it, and the key of i names its partner:
-   j = i ^ (key & 31). No two pairs with the same i have the same key, so every cluster has one
-   nearest partner, and the smallest key of all is that of two clusters that choose each other.
-   Where all costs are equal, i and i ^ 1 do: half of the clusters are left after a round.
-   ---------------------------------------------------------------------------------------------- */
-
-enum {
-    LBVH_I_WINDOW = 32,     /* clusters compared at once, a warp's lanes */
-    LBVH_I_CLUSTERS = 16,   /* that a subtree hands up */
-    LBVH_I_RADIUS = 8       /* neighbours compared, on either side */
-};
-
-#if LBVH_I_REAL_KIND == 1
-typedef int32_t lbvh_i_pair;
-#else
-typedef int64_t lbvh_i_pair;
-#endif
-
-/* The edge of the box around two boxes, along one axis. */
-LBVH_FN_HOT lbvh_real lbvh_i_edge(lbvh_real min, lbvh_real max, lbvh_real other_min,
-                                  lbvh_real other_max)
-{
-    return lbvh_i_max(max, other_max) - lbvh_i_min(min, other_min);
-}
-
-/* Half the surface of a box with these edges. */
-LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_real z)
-{
-    if (dim == 2) return x + y;
-    return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
-}
-
-/* The largest key, which is that of no pair. */
-LBVH_FN_HOT lbvh_i_pair lbvh_i_no_pair(void)
-{
-    return (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
-}
-
-/* The sign is dropped: in 2D two inverted boxes have a negative cost. */
-LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
-{
-    lbvh_i_pair bits;
-    memcpy(&bits, &cost, sizeof bits);
-    return (bits & lbvh_i_no_pair() & ~(lbvh_i_pair)31) | (i ^ j);
-}
-
-/* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
-   the inverted box of all space. */
-LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
-{
-    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e18 : (lbvh_real)3e153;
-    return lbvh_i_min(lbvh_i_max(x, -most), most);
-}
-
-/* ------------------------------------------------------------------------------------------------
    >>packet: what several searches have in common (>>packets, here and in cuda/lbvh_packets.cu)
    ---------------------------------------------------------------------------------------------- */
 
@@ -2556,7 +2493,7 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
                                          int64_t *bytes);
 
 /* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
-   overlaps; lbvh_cuda_check reports them. */
+   overlaps; lbvh_cuda_check reports them. LBVH_BAD_OPTION also for LBVH_PLOC, which is serial. */
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
                                      size_t stride, int32_t n, struct CUstream_st *stream);
 
@@ -3092,7 +3029,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
    PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
    the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
    (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
-   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   finds the partner with which its box is smallest, and two that choose each other
    merge. Five points on a line:
 
        place    0   4 6       14    20
@@ -3104,10 +3041,20 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
        border 0     1 2        3     4 5
        prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
 
-   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it (each pair is computed twice here, once in >>faster-ploc). A round merges one
-   pair at least. So a window takes 31 rounds at most, all windows together n - 1, and a build O(n)
-   time, whatever the input.
+   A window is a row of at most LBVH_I_WINDOW clusters, numbered from 0; i and j are such numbers.
+   Two clusters may merge at a cost: half the surface of the box around both (2D: half the
+   perimeter). The key of a pair is its cost with the 5 lowest bits replaced by i ^ j:
+
+       cost, as an integer of the same order | i ^ j       (^: exclusive or)
+
+   Both clusters of a pair have the same key for it, and the key of i names its partner:
+   j = i ^ (key & 31). No two pairs with the same i have the same key, so every cluster has one
+   nearest partner, and the smallest key of all is that of two clusters that choose each other.
+   Where all costs are equal, i and i ^ 1 do: half of the clusters are left after a round.
+
+   A cluster compares itself to the 8 before and the 8 after it (each pair is computed twice here,
+   once in >>faster-ploc). A round merges one pair at least. So a window takes 31 rounds at most,
+   all windows together n - 1, and a build O(n) time, whatever the input.
 
    A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
    of its children. That place is nobody's first from then on: no two clusters have the same number,
@@ -3117,6 +3064,54 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
    file and every walk see a tree like any other. Where a leaf would lie below more than
    LBVH_STACK - 1 nodes, the tree stays that of MERGE.
    ---------------------------------------------------------------------------------------------- */
+
+enum {
+    LBVH_I_WINDOW = 32,     /* clusters compared at once */
+    LBVH_I_CLUSTERS = 16,   /* that a subtree hands up */
+    LBVH_I_RADIUS = 8       /* neighbours compared, on either side */
+};
+
+#if LBVH_I_REAL_KIND == 1
+typedef int32_t lbvh_i_pair;
+#else
+typedef int64_t lbvh_i_pair;
+#endif
+
+/* The edge of the box around two boxes, along one axis. */
+LBVH_FN_HOT lbvh_real lbvh_i_edge(lbvh_real min, lbvh_real max, lbvh_real other_min,
+                                  lbvh_real other_max)
+{
+    return lbvh_i_max(max, other_max) - lbvh_i_min(min, other_min);
+}
+
+/* Half the surface of a box with these edges. */
+LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_real z)
+{
+    if (dim == 2) return x + y;
+    return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
+}
+
+/* The largest key, which is that of no pair. */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_no_pair(void)
+{
+    return (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+}
+
+/* The sign is dropped: in 2D two inverted boxes have a negative cost. */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
+{
+    lbvh_i_pair bits;
+    memcpy(&bits, &cost, sizeof bits);
+    return (bits & lbvh_i_no_pair() & ~(lbvh_i_pair)31) | (i ^ j);
+}
+
+/* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
+   the inverted box of all space. */
+LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
+{
+    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e18 : (lbvh_real)3e153;
+    return lbvh_i_min(lbvh_i_max(x, -most), most);
+}
 
 typedef struct lbvh_i_cluster {
     lbvh_real min[3], max[3];   /* bounded: no cost is a NaN */
@@ -3137,7 +3132,7 @@ static int32_t *lbvh_i_cluster_children(const lbvh *tree, int32_t node)
     return (int32_t *)tree->block[LBVH_I_CODE].memory + 2 * (size_t)node;
 }
 
-/* The key of clusters i and j of a window (>>clusters). */
+/* The key of clusters i and j of a window. */
 static lbvh_i_pair lbvh_i_key_of(int dim, const lbvh_i_cluster *window, int32_t i, int32_t j)
 {
     const lbvh_i_cluster *p = &window[i], *q = &window[j];

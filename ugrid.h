@@ -1031,17 +1031,27 @@ UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 }
 
 /* The hash bucket of a cell of an unbounded grid. Teschner hashes each cell to (x p1 xor y p2 xor
-   z p3) mod buckets. Here a row of cells is hashed so, with these primes, and its cells follow each
-   other in x: a strip of cells is a range of buckets, which goes on with bucket 0 after the last.
-   The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
-   them. x itself is not mixed: particles of one row whose cells are a multiple of `buckets` apart
-   share a bucket, and n of them cost n^2. */
+   z p3) mod buckets. Here a piece of a row of cells is hashed, with these primes and sums. Its
+   cells follow each other in x: they are a range of buckets, which goes on with bucket 0 after the
+   last. The modulus is a power of two and takes the low bits only; the shifts mix higher bits into
+   them. */
+enum { UGRID_I_ROW_PIECE = 256 };   /* cells; a power of two */
+
 UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
 {
-    uint32_t h = ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
+    uint32_t h = (uint32_t)x / UGRID_I_ROW_PIECE * 73856093u + (uint32_t)y * 19349663u +
+                 (uint32_t)z * 83492791u;
     h = (h ^ h >> 15) * 739982445u;
-    h ^= h >> 12;
-    return (int32_t)(((uint32_t)x + h) & (uint32_t)(buckets - 1));
+    return (int32_t)(((uint32_t)x + (h ^ h >> 12)) & (uint32_t)(buckets - 1));
+}
+
+/* The end of the cells from x on whose buckets follow each other: `end`, or before it that of the
+   piece, or of the table. bucket: that of x. */
+UGRID_FN int32_t ugrid_i_end_of_piece(int32_t x, int32_t end, int32_t bucket, int32_t buckets)
+{
+    int32_t const piece = (x | (UGRID_I_ROW_PIECE - 1)) + 1, table = x + (buckets - bucket),
+                  most = piece < table ? piece : table;
+    return end < most ? end : most;
 }
 
 /* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
@@ -1586,7 +1596,7 @@ typedef struct ugrid_near {
 
 /* Bits of a walk. WHOLE: all buckets of an unbounded grid are visited. RARE: the walk goes on by
    ugrid_i_next_rare_cell. SIFTS: entries are looked at once more. HASHED_ROW: RARE, and within a
-   row of cells the next one is the next bucket. */
+   piece of a row of cells the next one is the next bucket. */
 enum { UGRID_I_WHOLE = 128, UGRID_I_RARE = 256, UGRID_I_SIFTS = 512, UGRID_I_HASHED_ROW = 1024 };
 enum { UGRID_I_BY_LABELS = 1 << 30 };   /* with the labels of a walk */
 
@@ -1911,7 +1921,7 @@ UGRID_FN_WALK void ugrid_i_visit(ugrid_near *walk, int32_t cells)
     if (walk->own_number >= 0) ugrid_i_halve(walk);
 }
 
-/* The next bucket of a walk through hashed cells, in the same row. */
+/* The next bucket of a walk through hashed cells, in the same piece of a row. */
 UGRID_FN_WALK void ugrid_i_next_bucket(ugrid_near *walk)
 {
     int32_t const x = walk->begin + 1, y = walk->end;
@@ -1930,7 +1940,8 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
     int32_t cells = 1, turns = walk->x.width, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
-        if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width) {
+        if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width &&
+            (walk->begin + 1) % UGRID_I_ROW_PIECE != 0) {
             ugrid_i_next_bucket(walk);
         } else {
             ugrid_near rare = *walk; /* a copy: `walk` itself stays in registers */
@@ -2025,11 +2036,14 @@ UGRID_FN int ugrid_i_by_buckets(const ugrid *grid)
            grid->desc.walk == UGRID_CELLS;
 }
 
-/* Is a point in row y, z of the cells of an unbounded grid? */
-UGRID_FN int ugrid_i_is_in_row(const ugrid *grid, const ugrid_real *p, int32_t y, int32_t z)
+/* Is a point in the cells x .. end-1 of row y, z of an unbounded grid? */
+UGRID_FN int ugrid_i_is_in_strip(const ugrid *grid, const ugrid_real *p, int32_t x, int32_t end,
+                                 int32_t y, int32_t z)
 {
     return ugrid_i_raw_coordinate(&grid->axis[1], p[1]) == y &&
-           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z);
+           (grid->desc.dim == 2 || ugrid_i_raw_coordinate(&grid->axis[2], p[2]) == z) &&
+           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) >= x &&
+           ugrid_i_raw_coordinate(&grid->axis[0], p[0]) < end;
 }
 
 /* The walk of lists and of searches over all particles. With ranges it is one order of the cells,
@@ -5636,11 +5650,11 @@ UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
 /* ----------------------------------------------------------------------------------------------
    >>hashed-faster: SORT and COUNT with hashed cells
 
-   A block is some particles at adjacent places that lie in one row of cells, close to each other.
-   Its candidates come by strips of cells: each is a range of places, with the entries of all cells
-   that share its buckets. Those of cells far away fail the test of the distance. Where two strips
-   share places, an entry counts in the strip of its own row only, so it is taken once. The order
-   is that of a walk by cells.
+   A block is some particles at adjacent places that lie in one piece of a row of cells, close to
+   each other. Its candidates come by strips of cells: each is a range of places, with the entries
+   of all cells that share its buckets. Those of cells far away fail the test of the distance. Where
+   two strips share places, an entry counts in the strip of its own cell only, so it is taken once.
+   The order is that of a walk by cells.
 
        strips of a block in row y, z          buckets  12 13 14 15  0  1  2
        y - 1, z   buckets 14 15 0             row y-1        *  *   *
@@ -5653,22 +5667,26 @@ enum { UGRID_I_MOST_STRIPS = 64, UGRID_I_HASHED = 64 };
 
 typedef struct ugrid_i_strips {
     int32_t begin[UGRID_I_MOST_STRIPS], end[UGRID_I_MOST_STRIPS];   /* places */
-    int32_t y[UGRID_I_MOST_STRIPS], z[UGRID_I_MOST_STRIPS];         /* the row */
+    int32_t x[UGRID_I_MOST_STRIPS], x_end[UGRID_I_MOST_STRIPS];     /* cells x .. x_end-1 */
+    int32_t y[UGRID_I_MOST_STRIPS], z[UGRID_I_MOST_STRIPS];         /* of row y, z */
     uint8_t shared[UGRID_I_MOST_STRIPS];    /* has places of another one, too */
     int32_t count;
 } ugrid_i_strips;
 
-/* Adds the places of some buckets, cells of row y, z. 0: there are too many strips. */
-static int ugrid_i_add_strip(const ugrid *grid, int32_t bucket, int32_t cells, int32_t y, int32_t z,
-                             ugrid_i_strips *strips)
+/* Adds the places of the cells x .. x_end-1 in row y, z, whose buckets begin with this one. 0:
+   there are too many strips. */
+static int ugrid_i_add_strip(const ugrid *grid, int32_t bucket, int32_t x, int32_t x_end, int32_t y,
+                             int32_t z, ugrid_i_strips *strips)
 {
-    int32_t const begin = grid->start[bucket], end = grid->start[bucket + cells],
+    int32_t const begin = grid->start[bucket], end = grid->start[bucket + x_end - x],
                   at = strips->count;
     int32_t s;
     if (begin == end) return 1;
     if (at == UGRID_I_MOST_STRIPS) return 0;
     strips->begin[at] = begin;
     strips->end[at] = end;
+    strips->x[at] = x;
+    strips->x_end[at] = x_end;
     strips->y[at] = y;
     strips->z[at] = z;
     strips->shared[at] = 0;
@@ -5683,18 +5701,17 @@ static int ugrid_i_add_strip(const ugrid *grid, int32_t bucket, int32_t cells, i
 static int ugrid_i_strips_of(const ugrid_near *walk, ugrid_i_strips *strips)
 {
     const ugrid *grid = walk->grid;
-    int32_t const buckets = grid->cell_count, width = walk->x.width;
-    int32_t y, z;
+    int32_t const buckets = grid->cell_count, end = walk->x.low + walk->x.width;
+    int32_t x, y, z, next;
     strips->count = 0;
-    if (walk->bits & UGRID_I_WHOLE) return ugrid_i_add_strip(grid, 0, buckets, 0, 0, strips);
+    if (walk->bits & UGRID_I_WHOLE) return ugrid_i_add_strip(grid, 0, 0, buckets, 0, 0, strips);
     for (z = walk->z.low; z < walk->z.low + walk->z.width; z++)
-        for (y = walk->y.low; y < walk->y.low + walk->y.width; y++) {
-            int32_t const first = ugrid_i_hash(walk->x.low, y, z, buckets),
-                          room = buckets - first, before = width < room ? width : room;
-            if (!ugrid_i_add_strip(grid, first, before, y, z, strips)) return 0;
-            if (before < width && !ugrid_i_add_strip(grid, 0, width - before, y, z, strips))
-                return 0;
-        }
+        for (y = walk->y.low; y < walk->y.low + walk->y.width; y++)
+            for (x = walk->x.low; x < end; x = next) {
+                int32_t const bucket = ugrid_i_hash(x, y, z, buckets);
+                next = ugrid_i_end_of_piece(x, end, bucket, buckets);
+                if (!ugrid_i_add_strip(grid, bucket, x, next, y, z, strips)) return 0;
+            }
     return 1;
 }
 
@@ -5715,13 +5732,14 @@ static void ugrid_i_copy_strip(const ugrid_i_search *search, const ugrid_i_strip
     }
     ugrid_i_copy_ranges(search, first, set);
     for (k = begin; k < end; k++)
-        if (ugrid_i_is_in_row(grid, grid->record[k].x, strips->y[s], strips->z[s]) &&
+        if (ugrid_i_is_in_strip(grid, grid->record[k].x, strips->x[s], strips->x_end[s],
+                                strips->y[s], strips->z[s]) &&
             (all || k > first || grid->record[k].link >= grid->rows))
             ugrid_i_copy(search, k, k + 1, set);
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search from its first place on,
-   and 0 where others than of its row lie between its places. */
+   and 0 where others than of its strip lie between its places. */
 static int ugrid_i_collect_strips(const ugrid_i_search *search, const ugrid_i_block_of *block,
                                   ugrid_i_candidates *set)
 {
@@ -5814,7 +5832,7 @@ static void ugrid_i_take_places(const ugrid *grid, int32_t first, int32_t last,
     }
 }
 
-/* Chooses the block that begins with place `from` of these: places of one row of cells, within
+/* Chooses the block that begins with place `from` of these: places of one piece of a row, within
    UGRID_I_JOINED cells, and few ones if of several cells. Rows in order: adjacent places only. */
 static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *some, int32_t from,
                                  ugrid_i_block_of *block)
@@ -5828,7 +5846,8 @@ static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *s
         int32_t const beyond = some->x[k] - some->x[from];
         int const joins = !some->done[k] && some->y[k] == some->y[from] &&
                           some->z[k] == some->z[from] && beyond >= 0 &&
-                          beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1);
+                          beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1) &&
+                          (uint32_t)(some->x[k] ^ some->x[from]) < UGRID_I_ROW_PIECE;
         if (!joins && in_order) return;
         if (!joins) continue;
         some->done[k] = 1;
@@ -6355,9 +6374,10 @@ static void ugrid_i_lone_point(const ugrid_i_search *search, int32_t q, const ug
 /* Are two points of one bucket in one cell? In a box they are. */
 static int ugrid_i_shares_cell(const ugrid *grid, const ugrid_real p[3], const ugrid_real q[3])
 {
+    int32_t const x = grid->desc.unbounded ? ugrid_i_raw_coordinate(&grid->axis[0], p[0]) : 0;
     return !grid->desc.unbounded ||
-           ugrid_i_is_in_row(grid, q, ugrid_i_raw_coordinate(&grid->axis[1], p[1]),
-                             ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
+           ugrid_i_is_in_strip(grid, q, x, x + 1, ugrid_i_raw_coordinate(&grid->axis[1], p[1]),
+                               ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
 }
 
 /* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
@@ -7322,7 +7342,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     memset(&header, 0, sizeof header);
     memcpy(header.magic, "ugrid.h\n", sizeof header.magic);
     header.byte_order = 0x01020304u;
-    header.version = 2; /* 1: other buckets of hashed cells */
+    header.version = 3; /* 1, 2: other buckets of hashed cells */
     header.real_bytes = (int32_t)sizeof(ugrid_real);
     header.n = grid->n;
     header.entries = grid->entries;

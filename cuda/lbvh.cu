@@ -6,7 +6,7 @@
 
    >>contents: search for >>, the name and a colon.
                early, memory, work, codes, leaves, merge, split, build, pairs, queries,
-               nearest, sort, keys, ploc, copies, cuda-api */
+               nearest, sort, keys, copies, cuda-api */
 
 #ifndef LBVH_H
 #error "cuda/lbvh.cu is a part of lbvh.h: include that"
@@ -609,18 +609,16 @@ __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Code
                   : (uint8_t)0;
 }
 
-/* All prefixes, and the codes, where they are kept. LBVH_PLOC: nothing has met at any border. */
+/* All prefixes, and the codes, where they are kept. */
 template <class Codes>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, Codes codes,
-                         unsigned long long *met)
+    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, Codes codes)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
     if (k > tree.n) return;
     tree.prefix[k] = lbvh_i_prefix_at(tree, codes, k);
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
-    if (met && k < tree.n) met[k] = ~0ull;
 }
 
 /* Sets the box of a leaf from its element, `link`. */
@@ -1128,12 +1126,6 @@ bool lbvh_i_sort_elements(lbvh_cuda *gpu, lbvh_i_input input, uint64_t *codes, i
 lbvh_result lbvh_i_sort_by_keys(lbvh_cuda *gpu, lbvh_i_input input, lbvh_i_sort *sort,
                                 lbvh_i_keyed_codes *codes, cudaStream_t stream);
 
-/* LBVH_PLOC (>>ploc): clusters, new places and prefixes, and the tree over these. new_ids, count:
-   [n] work space. */
-template <class Codes>
-lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
-                             int32_t *new_ids, int32_t *count, cudaStream_t stream);
-
 /* Threads of a grid-stride loop: 8 blocks for each SM of a large GPU (an H200 has 132), whatever
    n. */
 constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
@@ -1141,9 +1133,8 @@ constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
 /* Leaves and inner nodes by merging, in rounds until one block has processed all. No codes and no
-   ids: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
-   for the lists of active subtrees and their lengths, those of the next round after those of
-   this one. */
+   ids: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
+   those of the next round after those of this one. */
 template <class Codes>
 lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, const int32_t *ids,
                               int32_t *list, int32_t *count, cudaStream_t stream)
@@ -1203,14 +1194,11 @@ lbvh_result lbvh_i_make_nodes(lbvh_cuda *gpu, lbvh_i_input input, const Codes &c
     lbvh_builder const builder = gpu->device.tree.desc.builder;
     int32_t *const ids = sort->ids.Current(), *const spare = sort->ids.Alternate(),
                   *const count = reinterpret_cast<int32_t *>(sort->keys.Alternate());
-    unsigned long long *const none = nullptr;
     if (builder == LBVH_MERGE)
         return lbvh_i_cuda_merge(gpu, input, codes, (const int32_t *)ids, spare, count, stream);
-    if (builder == LBVH_PLOC)
-        return lbvh_i_cuda_ploc(gpu, input, codes, ids, spare, count, stream);
     lbvh_result const result = lbvh_i_launch(gpu, stream, (int64_t)gpu->device.tree.n + 1,
                                              lbvh_i_block_threads, lbvh_i_prefix_kernel<Codes>,
-                                             gpu->device, codes, none);
+                                             gpu->device, codes);
     return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids, stream) : result;
 }
 
@@ -3865,425 +3853,6 @@ lbvh_result lbvh_i_sort_by_keys(lbvh_cuda *gpu, lbvh_i_input input, lbvh_i_sort 
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC (rule and figure: lbvh.h, >>ploc), in one kernel (H-PLOC, Benthin 2024)
-
-   The clusters of a subtree follow from those of its two children alone. So subtrees can be
-   processed in any order, and the tree is that of the serial code:
-
-       begin     a thread for each place. Those go on whose place begins a subtree of at most 16
-                 leaves with a parent of more. Its clusters are its leaves.
-       meet      the first of two siblings that arrives at the border between them notes its other
-                 end and the number of its clusters there, and is done. The second one goes on with
-                 the parent. No thread waits.
-       window    where siblings have more than 16 clusters, the warp's shared memory is their
-                 window, and each lane has a cluster. Subtrees of one warp take turns.
-       number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
-                 way lie before it: their number is its new place. The node that splits the
-                 border before it has the first of them as its child: the steps from there to the
-                 root give the prefix.
-       merge     over the new places and prefixes (>>merge)
-
-   The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
-   used; where inner nodes will be, which hold the boxes of lists; and where codes will be, which
-   are written last.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
-constexpr int lbvh_i_cluster_block = 32;
-
-/* Blocks of a multiprocessor: the most that there can be. */
-constexpr int lbvh_i_cluster_blocks = LBVH_I_REAL_KIND == 1 ? 32 : 16;
-
-struct __align__(8) lbvh_i_cluster {
-    int32_t node, first; /* its node; the first place in it, in the order of the codes */
-};
-
-struct __align__(16) lbvh_i_tall_cluster {
-    lbvh_i_cluster cluster;
-    int32_t leaves, height;
-};
-
-struct __align__(8) lbvh_i_above {
-    int32_t parent; /* -1: the root */
-    int32_t before; /* leaves of the left sibling; 0: it is one itself */
-};
-
-struct lbvh_i_ploc_space {
-    lbvh_i_cluster *list;       /* [n] clusters of a subtree, from its first place on */
-    lbvh_i_above *above;        /* [2 n] by node */
-    unsigned long long *met;    /* [n] by border: what the first sibling notes there */
-    int32_t *height;            /* of the root: nodes above the deepest leaf */
-};
-
-constexpr unsigned long long lbvh_i_not_met = ~0ull;
-constexpr unsigned lbvh_i_all_lanes = 0xFFFFFFFFu;
-
-/* Two siblings; or one subtree, which is a left one without its sibling. */
-struct lbvh_i_siblings {
-    int32_t first, middle, end; /* borders */
-    int32_t left, right;        /* clusters of each */
-    int at_first, at_end;       /* prefixes there */
-};
-
-/* A box in words that are loaded at once. */
-struct __align__(16) lbvh_i_box_begin {
-    lbvh_real min[3], max_x;
-};
-struct __align__(8) lbvh_i_box_end {
-    lbvh_real max_y, max_z;
-};
-struct lbvh_i_lane_box {
-    lbvh_real min[3], max[3];
-};
-
-/* The clusters of a window, in shared memory. Behind the last lane's is room that lanes without
-   partners read. */
-struct lbvh_i_window {
-    lbvh_i_box_begin begin[LBVH_I_WINDOW + LBVH_I_RADIUS];
-    lbvh_i_box_end end[LBVH_I_WINDOW + LBVH_I_RADIUS];
-    lbvh_i_tall_cluster cluster[LBVH_I_WINDOW];
-};
-
-/* The prefixes of a warp's places, of 16 before and 16 after them; 0 where there are none. */
-struct lbvh_i_prefixes {
-    uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
-};
-
-__device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
-                                                     lbvh_i_prefixes &prefixes)
-{
-    for (int e = (int)threadIdx.x; e < (int)sizeof prefixes.at; e += 32) {
-        int32_t const b = begin - LBVH_I_CLUSTERS + e;
-        prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
-    }
-    __syncwarp();
-}
-
-/* The number of leaves of the largest subtree that begins at a place and has at most 16; prefix: of
-   the border before it. A node lies between two borders if all prefixes between them are larger
-   than both of theirs. */
-__device__ __forceinline__ int lbvh_i_small_size(const uint8_t *prefix)
-{
-    int least = 256, size = 1;
-    for (int b = 1; b <= LBVH_I_CLUSTERS && least > prefix[0]; b++) {
-        if (prefix[b] < least) size = b;
-        least = prefix[b] < least ? prefix[b] : least;
-    }
-    return size;
-}
-
-/* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
-   child, the parent begins at k as well.) */
-__device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
-                                                     const uint8_t *prefix, lbvh_i_siblings *s)
-{
-    if (k >= tree.n) return false;
-    int const size = lbvh_i_small_size(prefix);
-    *s = {k, k + size, k + size, size, 0, prefix[0], prefix[size]};
-    if (s->at_end > s->at_first) return true;
-    for (int b = -1; size - b <= LBVH_I_CLUSTERS; b--)
-        if (prefix[b] < s->at_first) return false; /* the parent begins there */
-    return true;
-}
-
-/* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
-   exchanges this word, as in shared memory (>>merge). */
-__device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
-                                                              unsigned long long value)
-{
-#ifdef CUDA_EMU
-    __threadfence();
-    unsigned long long const had = atomicExch(word, value);
-    __threadfence();
-#else
-    unsigned long long had;
-    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
-                 : "=l"(had)
-                 : "l"(__cvta_generic_to_global(word)), "l"(value)
-                 : "memory");
-#endif
-    return had;
-}
-
-/* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
-__device__ __forceinline__ bool lbvh_i_meet_sibling(const lbvh_i_ploc_space &space,
-                                                     lbvh_i_siblings *s)
-{
-    bool const is_right = s->at_first >= s->at_end;
-    int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
-    unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
-                             own = at_far_end << 40 | (unsigned long long)s->left << 32 |
-                                   (unsigned)far_end,
-                             other = lbvh_i_exchange(&space.met[border], own);
-    if (other == lbvh_i_not_met) return false;
-    int32_t const clusters = (int32_t)(other >> 32 & 255);
-    s->middle = border;
-    s->right = is_right ? s->left : clusters;
-    s->left = is_right ? clusters : s->left;
-    if (is_right) s->first = (int32_t)(unsigned)other, s->at_first = (int)(other >> 40);
-    else s->end = (int32_t)(unsigned)other, s->at_end = (int)(other >> 40);
-    return true;
-}
-
-/* The box of a cluster. */
-__device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
-{
-    lbvh_i_box_begin const begin = w.begin[i];
-    lbvh_i_box_end const end = w.end[i];
-    return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
-}
-
-/* Stores it. */
-__device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
-{
-    w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
-    w.end[i] = {box.max[1], box.max[2]};
-}
-
-/* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
-   no list was written. In a list a node holds the box; its links hold leaves and height. */
-__device__ __forceinline__ void lbvh_i_load_cluster(const lbvh &tree, const lbvh_i_input &input,
-                                                    const int32_t *ids,
-                                                    const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s, int i,
-                                                    lbvh_i_window &w)
-{
-    bool const in_left = i < s.left;
-    int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
-    bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
-    lbvh_i_lane_box box;
-    if (is_leaf) {
-        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], box.min, box.max);
-        for (int a = 0; a < 3; a++) {
-            box.min[a] = lbvh_i_bounded(box.min[a]);
-            box.max[a] = lbvh_i_bounded(box.max[a]);
-        }
-        w.cluster[i] = {{tree.first_leaf + place, place}, 1, 0};
-    } else {
-        lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
-        for (int a = 0; a < 3; a++) {
-            box.min[a] = node.min[a];
-            box.max[a] = node.max[a];
-        }
-        w.cluster[i] = {space.list[place], node.link, node.skip};
-    }
-    lbvh_i_put_box(w, i, box);
-}
-
-/* Cluster i is stored in the list of its subtree. */
-__device__ __forceinline__ void lbvh_i_store_cluster(const lbvh &tree,
-                                                     const lbvh_i_ploc_space &space,
-                                                     const lbvh_i_window &w, int i, int32_t place)
-{
-    lbvh_i_lane_box const box = lbvh_i_box_at(w, i);
-    lbvh_i_tall_cluster const own = w.cluster[i];
-    lbvh_node node = {};
-    for (int a = 0; a < 3; a++) {
-        node.min[a] = box.min[a];
-        node.max[a] = box.max[a];
-    }
-    node.link = own.leaves;
-    node.skip = own.height;
-    lbvh_i_store(&tree.node[place], node);
-    space.list[place] = own.cluster;
-}
-
-/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
-   to the other. */
-__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_window &w,
-                                                           const lbvh_i_lane_box &own, int dim,
-                                                           int count)
-{
-    int const lane = (int)threadIdx.x;
-    lbvh_i_pair best = lbvh_i_no_pair();
-#pragma unroll
-    for (int step = 1; step <= LBVH_I_RADIUS; step++) {
-        lbvh_i_lane_box const other = lbvh_i_box_at(w, lane + step);
-        lbvh_real edge[3];
-#pragma unroll
-        for (int a = 0; a < 3; a++)
-            edge[a] = lbvh_i_edge(own.min[a], own.max[a], other.min[a], other.max[a]);
-        lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
-                                          lane + step);
-        if (lane + step >= count) key = lbvh_i_no_pair();
-        best = key < best ? key : best;
-        /* a lane that nobody sends to has its own key */
-        key = __shfl_up_sync(lbvh_i_all_lanes, key, step);
-        best = key < best ? key : best;
-    }
-    return best;
-}
-
-/* The node of a cluster and a later one, whose box is `other`. */
-__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space,
-                                                   lbvh_i_lane_box &box, lbvh_i_tall_cluster &own,
-                                                   const lbvh_i_lane_box &other,
-                                                   const lbvh_i_tall_cluster &right)
-{
-    int32_t const one = own.cluster.first, two = right.cluster.first;
-    int32_t const at = (one > two ? one : two) - 1;
-    for (int a = 0; a < 3; a++) {
-        box.min[a] = lbvh_i_min(box.min[a], other.min[a]);
-        box.max[a] = lbvh_i_max(box.max[a], other.max[a]);
-    }
-    space.above[own.cluster.node] = {at, 0};
-    space.above[right.cluster.node] = {at, own.leaves};
-    own = {{at, one < two ? one : two},
-           own.leaves + right.leaves,
-           1 + (own.height > right.height ? own.height : right.height)};
-}
-
-/* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
-   move together, in order. Returns their number. */
-__device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                            lbvh_i_window &w, int count)
-{
-    int const lane = (int)threadIdx.x;
-    lbvh_i_lane_box box = lbvh_i_box_at(w, lane);
-    lbvh_i_tall_cluster own = w.cluster[lane];
-    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(w, box, 2, count)
-                                                : lbvh_i_find_partner(w, box, 3, count);
-    int const partner = lane ^ (int)(best & 31);
-    bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
-    bool const stays = lane < count && !(chosen && partner < lane);
-    unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
-    if (chosen && stays)
-        lbvh_i_merge_lanes(space, box, own, lbvh_i_box_at(w, partner), w.cluster[partner]);
-    __syncwarp();
-    int const to = __popc(left & ((1u << lane) - 1));
-    if (stays) {
-        lbvh_i_put_box(w, to, box);
-        w.cluster[to] = own;
-    }
-    __syncwarp();
-    return __popc(left);
-}
-
-/* The clusters of two siblings, which all lanes are given, become those of their parent. Returns
-   their number. No lane writes an entry of the list that another one reads: the right child's begin
-   behind the 16th place, or follow the leaves of the left one. */
-__device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
-                                                    const int32_t *ids,
-                                                    const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s, lbvh_i_window &w)
-{
-    int const lane = (int)threadIdx.x;
-    bool const all = s.first == 0 && s.end == tree.n;
-    int count = s.left + s.right;
-    if (lane < count) lbvh_i_load_cluster(tree, input, ids, space, s, lane, w);
-    __syncwarp();
-    while (count > (all ? 1 : LBVH_I_CLUSTERS)) count = lbvh_i_round(tree, space, w, count);
-    if (all && lane == 0) {
-        space.above[w.cluster[0].cluster.node] = {-1, 0};
-        *space.height = w.cluster[0].height;
-    } else if (lane < count) {
-        lbvh_i_store_cluster(tree, space, w, lane, s.first + lane);
-    }
-    __syncwarp();
-    return count;
-}
-
-/* The siblings of lane `from`. */
-__device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_siblings &own, int from)
-{
-    lbvh_i_siblings its = own;
-    its.first = __shfl_sync(lbvh_i_all_lanes, own.first, from);
-    its.middle = __shfl_sync(lbvh_i_all_lanes, own.middle, from);
-    its.end = __shfl_sync(lbvh_i_all_lanes, own.end, from);
-    its.left = __shfl_sync(lbvh_i_all_lanes, own.left, from);
-    its.right = __shfl_sync(lbvh_i_all_lanes, own.right, from);
-    return its;
-}
-
-/* All clusters. */
-__global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
-    lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                          const int32_t *ids, lbvh_i_ploc_space space)
-{
-    __shared__ lbvh_i_window window;
-    __shared__ lbvh_i_prefixes prefixes;
-    const lbvh &tree = device.tree;
-    int const lane = (int)threadIdx.x;
-    int32_t const k = lbvh_i_thread();
-    lbvh_i_siblings own = {};
-    lbvh_i_load_prefixes(tree, k - lane, prefixes);
-    bool active = lbvh_i_begin_subtree(tree, k, prefixes.at + LBVH_I_CLUSTERS + lane, &own);
-    bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
-    while (__any_sync(lbvh_i_all_lanes, active)) {
-        unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
-        for (; waiting; waiting &= waiting - 1) {
-            int const from = __ffs((int)waiting) - 1;
-            int const count = lbvh_i_join_siblings(tree, input, ids, space,
-                                                   lbvh_i_siblings_of(own, from), window);
-            if (lane != from) continue;
-            own.left = count;
-            active = own.first > 0 || own.end < tree.n;
-        }
-        __syncwarp(); /* what the lanes wrote, before a sibling hears of it */
-        joins = active = active && lbvh_i_meet_sibling(space, &own);
-        __syncwarp(); /* what the sibling's lanes wrote, before all lanes read it */
-    }
-}
-
-/* New places of leaves, the prefixes of the borders before them, and codes where they are kept. A
-   tree that is too deep stays that of MERGE. */
-template <class Codes>
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_number_kernel(__grid_constant__ const lbvh_device device, lbvh_i_ploc_space space,
-                         Codes codes, const int32_t *ids, int32_t *new_ids)
-{
-    const lbvh &tree = device.tree;
-    int32_t const k = lbvh_i_thread();
-    if (k >= tree.n) return;
-    int32_t place = k;
-    if (*space.height < LBVH_STACK) {
-        int depth = 0, from_split = 0;
-        lbvh_i_above above = space.above[tree.first_leaf + k];
-        for (place = 0; above.parent >= 0; above = space.above[above.parent]) {
-            if (place == 0) from_split++;
-            place += above.before;
-            depth++;
-        }
-        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
-    }
-    new_ids[place] = ids[k];
-    if (tree.code) tree.code[place] = codes[k];
-}
-
-/* Where the work space lies. */
-lbvh_i_ploc_space lbvh_i_space_of(const lbvh_cuda *gpu)
-{
-    const lbvh &tree = gpu->device.tree;
-    size_t const n = (size_t)tree.n;
-    lbvh_i_ploc_space space;
-    space.list = static_cast<lbvh_i_cluster *>(gpu->block[LBVH_I_CODE].memory);
-    space.above = reinterpret_cast<lbvh_i_above *>(tree.node + tree.first_leaf);
-    space.met = reinterpret_cast<unsigned long long *>(space.above + 2 * n);
-    space.height = reinterpret_cast<int32_t *>(space.met + n);
-    return space;
-}
-
-template <class Codes>
-lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
-                             int32_t *new_ids, int32_t *count, cudaStream_t stream)
-{
-    int32_t const n = gpu->device.tree.n;
-    lbvh_i_ploc_space const space = lbvh_i_space_of(gpu);
-    lbvh_result result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
-                                       lbvh_i_prefix_kernel<Codes>, gpu->device, codes, space.met);
-    if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_cluster_block, lbvh_i_cluster_kernel,
-                               gpu->device, input, (const int32_t *)ids, space);
-    if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Codes>,
-                               gpu->device, space, codes, (const int32_t *)ids, new_ids);
-    if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_merge(gpu, input, lbvh_i_sorted_codes(), (const int32_t *)new_ids, ids,
-                             count, stream);
-}
-
-/* ------------------------------------------------------------------------------------------------
    >>copies: trees between host and device
    ---------------------------------------------------------------------------------------------- */
 
@@ -4372,6 +3941,7 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
     lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result != LBVH_OK) return result;
+    if (tree->desc.builder == LBVH_PLOC) return LBVH_BAD_OPTION; /* serial alone */
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_AHEAD, stream);

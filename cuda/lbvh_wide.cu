@@ -477,8 +477,8 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
     lbvh_i_way way = lbvh_i_begin_way(lbvh_i_distance_ticket(limit) | 7);
     for (;;) {
         bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
-        unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
-                       nodes = __ballot_sync(lbvh_i_all_lanes, going && !at_leaf);
+        unsigned const leaves = __ballot_sync(0xFFFFFFFFu, going && at_leaf),
+                       nodes = __ballot_sync(0xFFFFFFFFu, going && !at_leaf);
         if ((leaves | nodes) == 0) return;
         if (!going || at_leaf != (__popc(leaves) > __popc(nodes))) continue;
         if (at_leaf) {
@@ -983,7 +983,7 @@ __device__ __forceinline__ int32_t lbvh_i_next_number(unsigned ended, int32_t *n
     unsigned const lane = threadIdx.x % 32;
     int32_t first = 0;
     if (lane == 0) first = atomicAdd(next, __popc(ended));
-    return __shfl_sync(lbvh_i_all_lanes, first, 0) + __popc(ended & ((1u << lane) - 1));
+    return __shfl_sync(0xFFFFFFFFu, first, 0) + __popc(ended & ((1u << lane) - 1));
 }
 
 /* `next` is 0. */
@@ -1003,14 +1003,14 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     bool going = false, more = true;
     for (;;) {
         bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
-        unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
-                       ended = __ballot_sync(lbvh_i_all_lanes, !going);
+        unsigned const leaves = __ballot_sync(0xFFFFFFFFu, going && at_leaf),
+                       ended = __ballot_sync(0xFFFFFFFFu, !going);
         int const left = 32 - __popc(ended);
         if (left <= (more ? lbvh_i_few_rays : 0)) {
             if (!going && r >= 0) lbvh_i_store_hit<Any>(wide, view, ray, r, hits, hit);
             if (!more) return;
             int32_t const number = lbvh_i_next_number(ended, next);
-            more = __all_sync(lbvh_i_all_lanes, going || number < rays.n);
+            more = __all_sync(0xFFFFFFFFu, going || number < rays.n);
             if (going) continue;
             r = -1;
             if (number >= rays.n) continue;

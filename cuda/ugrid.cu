@@ -291,29 +291,28 @@ __device__ __forceinline__ void ugrid_i_each_near(const ugrid &grid, const ugrid
 
 /* f(place, record) for the candidates of a walk through hashed cells that accept(place, record), in
    its order. A strip of cells is a range of buckets, and holds entries of other cells, too: far
-   ones, and those of other strips of the walk. An entry counts in the strip of its own row. */
+   ones, and those of other strips of the walk. An entry counts in the strip of its own cell. */
 template <class Accept, class F>
 __device__ __forceinline__ void ugrid_i_each_hashed(const ugrid &grid, const ugrid_near &walk,
                                                     Accept accept, F f)
 {
     bool const whole = (walk.bits & UGRID_I_WHOLE) != 0;
-    int32_t const buckets = grid.cell_count, low = walk.x.low, width = walk.x.width,
+    int32_t const buckets = grid.cell_count, low = walk.x.low, x_end = low + walk.x.width,
                   y_low = walk.y.low, y_end = y_low + walk.y.width,
                   z_end = walk.z.low + walk.z.width;
     for (int32_t z = walk.z.low; z < z_end; z++)
-        for (int32_t y = y_low; y < y_end; y++) {
-            int32_t bucket = whole ? 0 : ugrid_i_hash(low, y, z, buckets);
-            for (int32_t left = width; left > 0; bucket = 0) { /* bucket 0 follows the last one */
-                int32_t const cells = min(left, buckets - bucket),
-                              begin = grid.start[bucket], end = grid.start[bucket + cells];
-                left -= cells;
+        for (int32_t y = y_low; y < y_end; y++)
+            for (int32_t x = low, next = low; x < x_end; x = next) {
+                int32_t const bucket = whole ? 0 : ugrid_i_hash(x, y, z, buckets);
+                next = whole ? x_end : ugrid_i_end_of_piece(x, x_end, bucket, buckets);
+                int32_t const begin = grid.start[bucket], end = grid.start[bucket + next - x];
                 for (int32_t k = begin; k < end; k++) {
                     ugrid_record const record = ugrid_i_fetch_record(&grid.record[k]);
-                    if (accept(k, record) && (whole || ugrid_i_is_in_row(&grid, record.x, y, z)))
+                    if (accept(k, record) &&
+                        (whole || ugrid_i_is_in_strip(&grid, record.x, x, next, y, z)))
                         f(k, record);
                 }
             }
-        }
 }
 
 /* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once

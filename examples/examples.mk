@@ -129,7 +129,7 @@ build/mpi_slabs_gpu: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) | deps-
 # package beside its library is build/python/nearfield: to be put on PYTHONPATH, or copied.
 PY_LIBRARY := packaging/python/library
 PY_PACKAGE := $(wildcard packaging/python/nearfield/*.py*)
-.PHONY: shared shared-cuda wheel
+.PHONY: shared shared-cuda wheel wheel-cuda
 shared: build/libnearfield.so build/python/nearfield/libnearfield.so
 build/libnearfield.so: $(wildcard $(PY_LIBRARY)/*.[ch]) $(SOURCES)
 	@mkdir -p build
@@ -150,6 +150,16 @@ $(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBR
 # packaging/README.md.
 wheel:
 	python3 -m pip wheel . --no-deps --wheel-dir build/wheels
+
+# The GPU's half, in a wheel of its own: compiled for every architecture of this nvcc, for machines
+# that have the driver only. CUDA_LIBRARIES: a folder that has both libraries already.
+CUDA_LIBRARIES ?= $(CURDIR)/build/cuda-wheel
+wheel-cuda:
+	@[ -f '$(CUDA_LIBRARIES)/libnearfield64_cuda.so' ] || $(MAKE) shared-cuda \
+	    CUDA_DIR='$(CUDA_LIBRARIES)' CUDA_ARCH=all-major \
+	    NVCCFLAGS='-O3 --compress-mode=size -Xlinker -s'
+	python3 -m pip wheel packaging/python/cuda --no-deps --wheel-dir build/wheels \
+	    -C cmake.define.NEARFIELD_LIBRARIES='$(CUDA_LIBRARIES)'
 
 # ---- the site -----------------------------------------------------------------------------------
 

@@ -8,19 +8,17 @@
        #define LBVH_WITH_OPTIMIZE
 
    before lbvh.h is included, in every file that uses it and in the one with LBVH_IMPLEMENTATION.
-   With LBVH_CUDA it needs cuda/lbvh_optimize.cu as well.
+   There are no kernels: a GPU gets the tree by lbvh_cuda_upload.
 
    >>contents: the banners in order; search for >>, the name and a colon
 
        manual          rules
        declarations    optimize-api
        serial          rotations, parallel-rotations, top
-       CUDA            cuda/lbvh_optimize.cu, with a list of its own
 
    >>rules: those of lbvh.h, and
 
    Memory   lbvh_optimize allocates nothing, lbvh_split_top 4 bytes a leaf during the call.
-            lbvh_cuda_optimize: 24 bytes a leaf more of work space.
    Limits   Depth: 93 inner nodes above a leaf at most, as in lbvh.h.
 
    To learn it from this file, read >>rotations, then >>top.
@@ -48,9 +46,8 @@
 
 /* In a double build every function gets a second name, as in lbvh.h. */
 #if LBVH_I_REAL_KIND == 2 && !defined(NEARFIELD_NAMESPACE)
-#define lbvh_optimize      lbvh_f64_optimize
-#define lbvh_split_top     lbvh_f64_split_top
-#define lbvh_cuda_optimize lbvh_f64_cuda_optimize
+#define lbvh_optimize  lbvh_f64_optimize
+#define lbvh_split_top lbvh_f64_split_top
 #endif
 
 #if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
@@ -76,17 +73,9 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
    most 1.05 of a full SAH build's on the meshes measured (docs/choosing.md). lbvh_quality.sah falls
    by what `gain` says (may be NULL); 0: nothing was changed, because it would not fall, or a leaf
    would lie too deep. What stays and what changes is as told at lbvh_optimize. Needs 4 bytes a leaf
-   of memory during the call; LBVH_OUT_OF_MEMORY: the tree is as it was. Serial, no CUDA form.
+   of memory during the call; LBVH_OUT_OF_MEMORY: the tree is as it was. Serial.
    O(n log n), 0.5 to 1 of a build by LBVH_MERGE. */
 LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain);
-
-#ifdef LBVH_CUDA
-/* As lbvh_optimize, and the same tree, bit for bit; codes are dropped whatever is rotated. Takes 24
-   more bytes a leaf of work space, at the first call. rotations NULL: does not wait; else waits for
-   the stream: *rotations. After LBVH_CUDA_ERROR the tree is empty. */
-LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
-                                        struct CUstream_st *stream);
-#endif
 
 #if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
@@ -95,7 +84,7 @@ LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
 #endif /* LBVH_OPTIMIZE_H */
 
 /* ================================================================================================
-   The implementation: serial, and the reference for cuda/lbvh_optimize.cu
+   The implementation
    ============================================================================================== */
 
 #if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_OPTIMIZE_IMPLEMENTATION_DONE)
@@ -143,13 +132,13 @@ typedef struct lbvh_i_rotation {
 } lbvh_i_rotation;
 
 /* Inner nodes on the longest way from here to a leaf, during the pass. */
-LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
+static int32_t lbvh_i_height(const lbvh *tree, int32_t at)
 {
     return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
 }
 
 /* The height of a node from those of its children. */
-LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
+static void lbvh_i_note_height(const lbvh *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
     int32_t const left = lbvh_i_height(tree, node->link), right = lbvh_i_height(tree, node->skip);
@@ -157,7 +146,7 @@ LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 }
 
 /* The area of the box around two nodes. */
-LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
+static double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
 {
     lbvh_node around;
     lbvh_i_unite(&around, &tree->node[p], &tree->node[q]);
@@ -165,7 +154,7 @@ LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
 }
 
 /* Keeps the rotation that gains most. */
-LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
+static void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
 {
     if (!(gain > best->gain)) return; /* nor a NaN */
     best->gain = gain;
@@ -175,7 +164,7 @@ LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int3
 
 /* A child, at link `child`, with each of the children of its sibling, whose box has `area`. That
    box becomes the one around the child and the grandchild that stays. */
-LBVH_FN void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
+static void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
                                lbvh_i_rotation *best)
 {
     lbvh_node *of = &tree->node[sibling];
@@ -184,7 +173,7 @@ LBVH_FN void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t siblin
 }
 
 /* Two grandchildren, one from each side. (To exchange the other two is the same, mirrored.) */
-LBVH_FN void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
+static void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
                                        lbvh_i_rotation *best)
 {
     lbvh_node *l = &tree->node[left], *r = &tree->node[right];
@@ -196,7 +185,7 @@ LBVH_FN void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t 
 
 /* The best rotation at node `at`, from the areas of its children; gain 0: none. A child with a
    larger area than its sibling's cannot make the sibling smaller. */
-LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
+static lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
                                             double right_area)
 {
     lbvh_node *node = &tree->node[at];
@@ -215,7 +204,7 @@ LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, doubl
 }
 
 /* Box and height of a node from its children, during the pass. */
-LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
+static void lbvh_i_renew(const lbvh *tree, int32_t at)
 {
     lbvh_node *node = &tree->node[at];
     if (lbvh_is_leaf(tree, at)) return;
@@ -224,7 +213,7 @@ LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
 }
 
 /* Exchanges the two subtrees; left and right are the children of `at` before. */
-LBVH_FN void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
+static void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
                             int32_t left, int32_t right)
 {
     int32_t const moved = *rotation->one;
@@ -236,7 +225,7 @@ LBVH_FN void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, 
 }
 
 /* Node `at`, whose children are finished: returns the rotations done there, 0 or 1. */
-LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
+static int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
                              int32_t highest)
 {
     const lbvh_node *node = &tree->node[at];
@@ -710,10 +699,6 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
 
 #if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 } /* extern "C" */
-#endif
-
-#ifdef LBVH_CUDA
-#include "../cuda/lbvh_optimize.cu"
 #endif
 
 #endif /* LBVH_OPTIMIZE_IMPLEMENTATION_DONE */

@@ -23,6 +23,19 @@ import nearfield as nf  # noqa: E402
 from nearfield import _arrays, _binding  # noqa: E402
 
 
+class Lent:
+    """What a borrower sees: an array that is asked for its capsule in one way."""
+
+    def __init__(self, array, given):
+        self.array, self.given = array, given
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, **_):
+        return self.array.__dlpack__(stream=stream, **self.given)
+
+
 # ---- whose arrays --------------------------------------------------------------------------------
 #
 # Each has to(numpy array), back(anything on the GPU), write(array, values) on the current stream,
@@ -44,6 +57,13 @@ class CuPy:
     def back(self, array):
         # looks at the same memory, and then copies
         return self.cupy.asnumpy(self.cupy.asarray(array))
+
+    def borrow(self, array, stream, given):
+        with self.on(stream):
+            return self.cupy.from_dlpack(Lent(array, given))
+
+    def pointer(self, array):
+        return array.data.ptr
 
     def write(self, array, values):
         self.cupy.asarray(array)[...] = values
@@ -72,6 +92,13 @@ class Torch:
 
     def back(self, array):
         return self.torch.as_tensor(array, device="cuda").cpu().numpy()
+
+    def borrow(self, array, stream, given):
+        with self.on(stream):
+            return self.torch.from_dlpack(Lent(array, given))
+
+    def pointer(self, array):
+        return array.data_ptr()
 
     def write(self, array, values):
         self.torch.as_tensor(array, device="cuda")[...] = values
@@ -108,7 +135,15 @@ class Emulator:
         return Fake(self, out)
 
     def back(self, array):
+        if isinstance(array, Borrowed):
+            return array.numpy()
         return array.numpy() if isinstance(array, nf.DeviceArray) else array.array.numpy()
+
+    def borrow(self, array, stream, given):
+        return Borrowed(array.__dlpack__(stream=stream, **given))
+
+    def pointer(self, array):
+        return array.data
 
     def write(self, array, values):
         """Device to device: that may be late."""
@@ -132,6 +167,40 @@ class Emulator:
 
     def busy(self):
         pass
+
+
+class Borrowed:
+    """An array of int32 by its capsule, read as dlpack.h of DLPack has it."""
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_size_t), ("device", ctypes.c_int32 * 2),
+                    ("axes", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                    ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                    ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
+
+    def __init__(self, capsule):
+        api = ctypes.pythonapi
+        api.PyCapsule_GetName.restype, api.PyCapsule_GetPointer.restype = (
+            ctypes.c_char_p, ctypes.c_size_t)
+        name = api.PyCapsule_GetName(ctypes.py_object(capsule))
+        self.at = api.PyCapsule_GetPointer(ctypes.py_object(capsule), name)
+        self.new = name == b"dltensor_versioned"
+        self.used = b"used_" + name
+        api.PyCapsule_SetName(ctypes.py_object(capsule), self.used)
+        if self.new:
+            assert ctypes.c_uint32.from_address(self.at).value == 1
+        self.tensor = self.Tensor.from_address(self.at + 32 * self.new)
+        self.data, self.shape = self.tensor.data, tuple(
+            self.tensor.shape[a] for a in range(self.tensor.axes))
+        told = self.tensor
+        assert (told.code, told.bits, told.lanes, told.offset, told.strides[0]) == (0, 32, 1, 0, 1)
+
+    def numpy(self):
+        return np.frombuffer(ctypes.string_at(self.data, 4 * self.shape[0]), np.int32)
+
+    def __del__(self):
+        at = self.at + (16 if self.new else ctypes.sizeof(self.Tensor) + 8)
+        ctypes.CFUNCTYPE(None, ctypes.c_size_t)(ctypes.c_size_t.from_address(at).value)(self.at)
 
 
 class Fake:
@@ -385,6 +454,41 @@ class Checks:
         assert (xp.back(history) == 5).all() and len(history) > 100
         assert (history[:7].numpy() == 5).all() and history[-1] == 5
 
+    def dlpack(self):
+        """Arrays are lent, and outlive what made them; on the host they are copies."""
+        xp = self.xp
+        p = points(300, 3, self.dtype, 0.13)
+        grid = nf.Grid(xp.to(p), cell=0.13, stream=self.stream)
+        offsets, ids = grid.neighbors(0.13)
+        want = ids.numpy(), ids.shape
+        assert ids.__dlpack_device__() == (2, 0)
+        refused(BufferError, "gets a copy", lambda: ids.__dlpack__(dl_device=(1, 0), copy=False))
+        refused(BufferError, "not (2, 7)", lambda: ids.__dlpack__(dl_device=(2, 7)))
+        if hasattr(np, "from_dlpack") and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+            host = np.from_dlpack(ids, device="cpu")
+            assert (host == want[0]).all() and host.dtype == np.int32
+        for given in ({}, {"max_version": (1, 1)}, {"copy": True, "max_version": (1, 0)}):
+            lent = xp.borrow(ids, self.stream, given)
+            same = xp.pointer(lent) == ids.address
+            assert same != ("copy" in given) and (xp.back(lent) == want[0]).all()
+        del grid, ids
+        gc.collect()
+        nf.Grid(xp.to(points(900, 3, self.dtype, 0.13)), cell=0.13, stream=self.stream)
+        assert (xp.back(lent) == want[0]).all() and lent.shape == want[1]
+        if xp.name == "emulator":       # the borrower's stream waits for the one that writes
+            other = xp.stream if self.stream is None else 0
+            late = nf.DeviceArray(_arrays.DeviceBlock(xp.lib, self.stream, 1200), 0, 300, np.int32)
+            with xp.on(self.stream):
+                xp.write(late, xp.to(np.arange(300, dtype=np.int32)))
+            written, copy = xp.kept, xp.to(np.zeros(300, np.int32))
+            lent = xp.borrow(late, other, {})
+            with xp.on(other):
+                xp.write(copy, Fake(xp, late))
+            host = np.empty(300, np.int32)
+            _arrays.fetch(xp.lib, ctypes.c_void_p(host.ctypes.data), copy.array.address,
+                          host.nbytes, other)
+            assert (host == np.arange(300)).all() and len(written) == 300
+
 
 def refused(kind, text, function, *arguments):
     try:
@@ -414,7 +518,8 @@ def main():
                 continue
             for stream in (None, xp.stream):
                 checks = Checks(xp, dtype, stream)
-                for name in ("grid", "tree", "contacts", "nbody", "streams", "refusals", "views"):
+                for name in ("grid", "tree", "contacts", "nbody", "streams", "refusals", "views",
+                             "dlpack"):
                     where = "default stream" if stream is None else "a stream of its own"
                     what = "%s, %s, %s: %s" % (xp.name, np.dtype(dtype), where, name)
                     try:

@@ -39,11 +39,12 @@ nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_
 nbody_free
 nearfield_search_new nearfield_search_free nearfield_search_run nearfield_search_copy
 nearfield_search_rows nearfield_search_end nearfield_again nearfield_run nearfield_pairs
-nearfield_alloc nearfield_free nearfield_drop nearfield_hold
+nearfield_alloc nearfield_free nearfield_drop nearfield_hold nearfield_lend
 """.split()
 
 CUDA_FUNCTIONS = """
 nearfield_cuda_alloc nearfield_cuda_free nearfield_cuda_fetch nearfield_cuda_order
+nearfield_cuda_device
 nearfield_cuda_few nearfield_cuda_few_count nearfield_cuda_few_write nearfield_cuda_entries
 nearfield_cuda_queries nearfield_cuda_nearest
 ugrid_cuda_fit ugrid_cuda_build ugrid_cuda_check ugrid_cuda_free ugrid_cuda_download

@@ -5,11 +5,9 @@
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_lbvh --only build,pairs --quick --csv build.csv
        build/cuda/bench_lbvh --small      does it work at all? (also on the emulator)
-       groups: ceilings build phases pairs radius nearest wide ploc; only when named: scaling
-       largest */
+       groups: ceilings build phases pairs radius nearest wide; only when named: scaling largest */
 
 #define LBVH_STATIC
-#define LBVH_WITH_OPTIMIZE
 #define LBVH_WITH_WIDE
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
@@ -268,18 +266,6 @@ void refit_row(const elements &e, gpu_tree &tree)
     bench_check(hash_of(tree) == before, "a refit with the same elements changes nothing");
 }
 
-/* A pass after the first ones, which leave few rotations: the time is that of the walk. */
-void optimize_row(const elements &e, gpu_tree &tree)
-{
-    lbvh copy = {};
-    double const ms = gpu_ms([&] { must(lbvh_cuda_optimize(&tree.gpu, nullptr, stream)); });
-    bench_row_s const row = row_of("build", e, "lbvh_cuda_optimize", ms, build_bytes(e));
-    bench_row(&row);
-    must(lbvh_cuda_download(&copy, &tree.gpu, stream));
-    bench_check(lbvh_validate(&copy) == LBVH_OK, "lbvh_cuda_optimize: a valid tree");
-    lbvh_free(&copy);
-}
-
 void build_rows(const elements &e, const sort_times &sorts)
 {
     int64_t hashes[2] = {0, 0};
@@ -300,7 +286,6 @@ void build_rows(const elements &e, const sort_times &sorts)
                         (std::string(how.name) + ": not the serial tree").c_str());
         if (&how != &ways[1]) continue;
         refit_row(e, tree);
-        optimize_row(e, tree);
     }
 }
 
@@ -812,159 +797,6 @@ void bench_wide(int32_t n)
     bench_wide_nearest(n);
 }
 
-/* ---- ploc: builders by prefix and by area ---------------------------------------------------- */
-
-/* Loose triangles, from large ones to some that are a thousand times smaller. */
-elements scatter(int32_t n)
-{
-    std::vector<float> corners(9 * static_cast<std::size_t>(n));
-    wl_random r = wl_seed(10);
-    for (std::size_t i = 0; i < corners.size(); i += 9) {
-        float const size = 0.2f * std::exp(-7 * wl_u(&r)) * std::cbrt(1e5f / static_cast<float>(n));
-        float centre[3];
-        for (float &x : centre) x = wl_u(&r);
-        for (std::size_t k = 0; k < 9; k++)
-            corners[i + k] = centre[k % 3] + size * (wl_u(&r) - 0.5f);
-    }
-    return make_elements("scatter-" + size_name(n), LBVH_TRIANGLES, corners, n);
-}
-
-/* Random rays from and through points in the box of all corners. */
-std::vector<float> rays_within(const elements &e, int32_t count)
-{
-    std::vector<float> rays(6 * static_cast<std::size_t>(count));
-    float min[3], max[3];
-    wl_random r = wl_seed(11);
-    for (std::size_t a = 0; a < 3; a++) {
-        min[a] = max[a] = e.host[a];
-        for (std::size_t k = a; k < e.host.size(); k += 3) {
-            min[a] = std::min(min[a], e.host[k]);
-            max[a] = std::max(max[a], e.host[k]);
-        }
-    }
-    for (std::size_t k = 0; k < rays.size(); k++) {
-        std::size_t const a = k % 3;
-        float const at = (max[a] - min[a]) * wl_u(&r);
-        rays[k] = k % 6 < 3 ? min[a] + at : min[a] + at - rays[k - 3];
-    }
-    return rays;
-}
-
-/* A ray for each thread, through the binary tree: t of the nearest triangle. */
-__global__ void binary_ray_kernel(__grid_constant__ const lbvh_device device, const float *corners,
-                                  const float *rays, float *nearest_t, int64_t count)
-{
-    int64_t const r = thread_index();
-    if (r >= count) return;
-    const float *const origin = rays + 6 * r, *const direction = origin + 3;
-    lbvh_ray ray = lbvh_ray_cast(&device, origin, direction, 1e9f);
-    while (lbvh_next_ray(&ray)) {
-        const float *const c = corners + 9 * static_cast<int64_t>(ray.id);
-        float t, u, v;
-        if (lbvh_ray_triangle(origin, direction, c, c + 3, c + 6, &t, &u, &v) && t >= 0 &&
-            t < ray.t_max)
-            ray.t_max = t;
-    }
-    nearest_t[r] = ray.t_max;
-}
-
-/* A tree by each of the two builders; the row of PLOC names MERGE's time. */
-struct both_builders {
-    const elements &e;
-    gpu_tree tree[2];
-    explicit both_builders(const elements &of) : e(of) {}
-    void row(int which, const std::string &what, double ms, double *merge_ms, int64_t count,
-             double bar_ratio)
-    {
-        std::string const name = (which ? "PLOC, " : "MERGE, ") + what;
-        bench_row_s row = row_of("ploc", e, name.c_str(), ms, 0);
-        row.n = count;
-        row.base_ms = which ? *merge_ms : 0;
-        row.bar_ratio = which ? bar_ratio : 0;
-        bench_row(&row);
-        if (!which) *merge_ms = ms;
-    }
-};
-
-void ploc_build_rows(both_builders &both)
-{
-    const elements &e = both.e;
-    for (int bits : {30, 63}) {
-        double merge_ms = 0;
-        for (int which = 0; which < 2; which++) {
-            gpu_tree &tree = both.tree[which];
-            lbvh_desc const desc = desc_of(e, {"", which ? LBVH_PLOC : LBVH_MERGE, bits, false});
-            double const ms = gpu_ms([&] { tree.build(desc, e.data, e.n); });
-            both.row(which, "build, " + std::to_string(bits) + " bits", ms, &merge_ms, e.n, 1.6);
-            must(lbvh_cuda_check(&tree.gpu, stream));
-            if (bits == 63) bench_check(is_serial_tree(e, desc, tree), "ploc: not the serial tree");
-        }
-    }
-}
-
-/* Random rays: as walks of the binary trees, and in bulk through wide ones. */
-void ploc_ray_rows(both_builders &both, int32_t count)
-{
-    const elements &e = both.e;
-    std::vector<float> const host = rays_within(e, count);
-    device_array<float> data(host.size()), t(static_cast<std::size_t>(count));
-    device_array<lbvh_ray_hit> hits(static_cast<std::size_t>(count));
-    std::vector<float> found[2];
-    double merge_ms = 0;
-    lbvh_rays rays = {};
-    data.upload(host.data());
-    rays.n = count;
-    rays.data = data.data;
-    for (int which = 0; which < 2; which++) {
-        const lbvh_device &device = both.tree[which].gpu.device;
-        double const ms = gpu_ms([&] {
-            launch(count, binary_ray_kernel, device, e.data.data, data.data, t.data, count);
-        });
-        both.row(which, "random rays, binary", ms, &merge_ms, count, 0);
-        found[which] = t.download();
-    }
-    bench_check(found[0] == found[1], "ploc: other hits");
-    for (int which = 0; which < 2; which++) {
-        gpu_wide wide;
-        wide.build(both.tree[which], e);
-        double const ms =
-            gpu_ms([&] { must(lbvh_cuda_closest_hits(&wide.gpu, &rays, hits.data, stream)); });
-        both.row(which, "random rays, wide", ms, &merge_ms, count, 0);
-    }
-}
-
-void ploc_pair_rows(both_builders &both)
-{
-    int64_t totals[2] = {0, 0};
-    double merge_ms = 0;
-    for (int which = 0; which < 2; which++) {
-        device_array<int64_t> found(1);
-        lbvh_cuda *const gpu = &both.tree[which].gpu;
-        double const ms = gpu_ms([&] { must(lbvh_cuda_count_pairs(gpu, found.data, stream)); });
-        both.row(which, "lbvh_cuda_count_pairs", ms, &merge_ms, both.e.n, 0);
-        totals[which] = found.download()[0];
-    }
-    bench_check_total(totals[1], totals[0], "ploc: pairs");
-}
-
-void bench_ploc(int32_t n)
-{
-    elements const points = uniform(n, false);
-    bench_title("ploc: the builder by area; bar: builds of 1.6 times MERGE's", "MERGE");
-    elements const boxes[2] = {as_boxes(points, points.radius, " boxes"), bidisperse(n)},
-                   triangles[2] = {knot(n), scatter(n)};
-    for (elements const &e : boxes) {
-        both_builders both(e);
-        ploc_build_rows(both);
-        ploc_pair_rows(both);
-    }
-    for (elements const &e : triangles) {
-        both_builders both(e);
-        ploc_build_rows(both);
-        ploc_ray_rows(both, n);
-    }
-}
-
 /* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
 /* Points, about 29 neighbours within the radius. */
@@ -1006,7 +838,7 @@ struct tree_case {
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_lbvh_cuda",
-                "ceilings,build,phases,pairs,radius,nearest,wide,ploc,scaling,largest");
+                "ceilings,build,phases,pairs,radius,nearest,wide,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -1021,7 +853,6 @@ int main(int argc, char **argv)
     if (bench_wants("radius")) bench_radius(sizes);
     if (bench_wants("nearest")) bench_nearest(sizes[0]);
     if (bench_wants("wide")) bench_wide(sizes[0]);
-    if (bench_wants("ploc")) bench_ploc(sizes[0]);
     if (bench_named("scaling")) bench_scaling<tree_case>();
     if (bench_named("largest")) bench_largest<tree_case>();
     stop_gpu();

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import ctypes
 import gc
+import importlib.util
 import os
 import pickle
 import resource
@@ -28,7 +29,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE",
                                   os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
-from nearfield import _arrays, _binding, _memory, _neighbors  # noqa: E402
+from nearfield import _arrays, _binding, _dlpack, _memory, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -1938,6 +1939,145 @@ def check_fields_cost_little():
         _arrays.np.broadcast_to = whole
     assert len(slow) == 3 and same.desc == grid.desc
     assert grid.desc.max == (1, 1, 2) and grid.desc.periodic == (1, 0, 1)
+
+
+# ---- arrays and calls of other packages ----------------------------------------------------------
+
+
+class Lender:
+    """Lends an array of its own by the library, as DeviceArray lends the GPU's."""
+
+    def __init__(self, array, versioned):
+        self.array, self.versioned, self.shape = array, versioned, array.shape
+
+    def __len__(self):
+        return len(self.array)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **_):
+        a = self.array
+        return _dlpack.lend(_binding.library(np.dtype(np.float32), False), a, a.ctypes.data,
+                            a.shape, a.dtype, (1, 0), self.versioned, False)
+
+
+def check_dlpack_out():
+    """What is lent lives until its borrower is done, or until nobody takes it."""
+    versioned = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+    for dtype in (np.float32, np.float64, np.int32, np.int64, np.uint8):
+        for new in {False, versioned}:
+            a = np.arange(24).reshape(2, 3, 4).astype(dtype)
+            free = sys.getrefcount(a)
+            lender = Lender(a, new)
+            b = np.from_dlpack(lender)
+            assert b.ctypes.data == a.ctypes.data and b.dtype == dtype and (b == a).all()
+            del lender
+            assert sys.getrefcount(a) == free + 1
+            part = b[1:]
+            del b
+            assert sys.getrefcount(a) == free + 1
+            del part
+            assert sys.getrefcount(a) == free
+            Lender(a, new).__dlpack__()
+            assert sys.getrefcount(a) == free, "a capsule that nobody took"
+    refused(BufferError, "no elements", Lender(np.zeros(3, bool), False).__dlpack__)
+    assert np.from_dlpack(Lender(np.zeros((0, 3)), versioned)).shape == (0, 3)
+    assert np.from_dlpack(Lender(np.array(3.0), versioned)).shape == ()
+
+
+def check_dlpack_in():
+    """Arrays that are none of NumPy's are read where they are."""
+    for dtype in TYPES:
+        x = rng().random((60, 3)).astype(dtype)
+        given = Lender(x, False)
+        grid = nf.Grid(given, cell=0.2)
+        assert grid._kept["pos"].ctypes.data == x.ctypes.data and grid._lib.dtype == dtype
+        for a, b in zip(nf.neighbor_list("ijd", (given, np.eye(3), True), 0.3),
+                        nf.neighbor_list("ijd", (x, np.eye(3), True), 0.3)):
+            assert a.dtype == b.dtype and (a == b).all()
+        assert (nf.nearest(given, 3).ids == nf.nearest(x, 3).ids).all()
+        ids, _ = nf.Tree(given, "points").nearest(given, 2)
+        assert (ids == nf.Tree(x, "points").nearest(x, 2)[0]).all()
+
+
+def check_cuda_wheel():
+    """The GPU's half is found in the package of the wheel nearfield-cuda, and not loaded before."""
+    given = os.environ.pop("NEARFIELD_LIBRARY", None)
+    real = np.dtype(np.float32), np.dtype(np.float64)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.path.insert(0, folder)
+        try:
+            if not importlib.util.find_spec("nearfield_cuda"):
+                refused(nf.Error, "nearfield-cuda", _binding.find, real[0], True)
+            there = os.path.join(folder, "nearfield_cuda")
+            os.mkdir(there)
+            for name in ("__init__.py", "libnearfield_cuda.so", "libnearfield64_cuda.so"):
+                open(os.path.join(there, name), "w").close()
+            importlib.invalidate_caches()
+            for dtype, name in zip(real, ("libnearfield_cuda.so", "libnearfield64_cuda.so")):
+                assert _binding.find(dtype, True) == os.path.join(there, name)
+            refused(nf.Error, "no library", _binding.library, real[0], True)
+            assert not any(folder in place for place in _binding._places(False))
+        finally:
+            sys.path.remove(folder)
+            if given:
+                os.environ["NEARFIELD_LIBRARY"] = given
+
+
+def xla_call(*arguments, results, **attributes):
+    """The frame by which XLA calls nearfield_jax_pairs: structs of pointers and numbers, of 8
+    bytes each but for what is said; and what it points to."""
+    kept = []
+
+    def words(*values):
+        kept.append((ctypes.c_int64 * len(values))(*values))
+        return ctypes.addressof(kept[-1])
+
+    def buffer(a):
+        return words(48, 0, 0, a.ctypes.data, a.ndim, words(*a.shape))
+
+    def buffers(arrays):
+        return 40, 0, len(arrays), 0, words(*map(buffer, arrays))
+
+    def scalar(value):
+        kept.append(value)
+        return words(0, value.ctypes.data)
+
+    def text(name):
+        kept.append(ctypes.create_string_buffer(name.encode()))
+        return words(ctypes.addressof(kept[-1]), len(name))
+
+    kept += arguments
+    frame = words(168, 0, 0, 0, 3, *buffers(arguments), *buffers(results), 48, 0, len(attributes),
+                  0, words(*map(text, attributes)),
+                  words(*(scalar(np.array(v)) for v in attributes.values())))
+    return frame, kept
+
+
+def check_xla_call():
+    """The custom call of nearfield.jax, without JAX: two systems, padded; and too little room."""
+    for dtype in TYPES:
+        call = _binding.library(np.dtype(dtype), False).nearfield_jax_pairs
+        call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        x = rng().random((2, 40, 3)).astype(dtype)
+        cell = np.stack([np.eye(3), 2 * np.eye(3)]).astype(dtype)
+        pbc = np.array([[1, 1, 1], [1, 0, 1]], np.int32)
+        want = [nf.neighbor_list("ijS", (x[s], cell[s], pbc[s]), 0.3, sorted=True) for s in (0, 1)]
+        for room in (1000, 30):
+            i, j = np.full((2, 2, room), -7, np.int32)
+            shift, count = np.full((2, room, 3), -7, np.int32), np.zeros(2, np.int32)
+            frame, kept = xla_call(
+                x, cell, pbc, results=(i, j, shift, count), cutoff=np.float64(dtype(0.3)),
+                limit=1e9, half=np.int32(0), self=np.int32(0), sorted=np.int32(1))
+            assert call(frame) is None
+            for s in (0, 1):
+                m = len(want[s][0])
+                assert count[s] == m > 30
+                m = m if m <= room else 0
+                for found, right in zip((i[s], j[s], shift[s]), want[s]):
+                    assert (found[:m] == right[:m]).all()
+                assert (i[s, m:] == 40).all() and (j[s, m:] == 40).all() and not shift[s, m:].any()
 
 
 # ---- main ----------------------------------------------------------------------------------------

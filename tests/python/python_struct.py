@@ -54,7 +54,7 @@ def program(double, cuda):
         lines += ["#define " + part.upper().replace("_", "_WITH_", 1)
                   for part in parts if part.startswith(header + "_")]
         lines.append('#include "%s.h"' % header)
-    lines += ['#include "search.h"', '#include "memory.h"']
+    lines += ['#include "search.h"', '#include "memory.h"', '#include "dlpack.h"']
     lines.append("typedef %s real;" % ("double" if double else "float"))
     prototypes = declare.prototypes(ROOT, cuda)
     lines += prototypes     # C: a redeclaration must agree with the header's

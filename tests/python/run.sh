@@ -165,11 +165,11 @@ END
     done
 }
 
-# The calculator, and nearfield.torch where this Python has torch (PyPI's is large: it is not
-# fetched).
+# The calculator, and nearfield.torch and nearfield.jax where this Python has them (PyPI's are large:
+# they are not fetched).
 frames() {
     local package
-    for package in ase torch; do
+    for package in ase torch jax; do
         if has $package; then counted "$python" tests/python/${package}_checks.py
         else skip "nearfield.$package: no $package"; fi
     done
@@ -265,7 +265,10 @@ self_check() {
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
     plant packaging/python/library/trees.h 's/image\[a\] - wrap\[a\] + own/image[a] + wrap[a] + own/'
     plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
+    plant packaging/python/library/jax.h 's/search->count > to->capacity) return/0) return/'
+    plant packaging/python/library/dlpack.h 's/python->let_go(lent->owner);/;/'
     library "$work/src" "$work/planted.so" -O1; report $? "the library with planted bugs compiles"
+    found xla_call dlpack_out
     has scipy && found grid_against_scipy nearest_against_scipy
     found rays neighbor_list_forms nearest_in_any_order cells_and_trees
     has ase && found neighbor_list_against_ase
@@ -282,6 +285,7 @@ self_check() {
         's/return \(_pools\[dtype\]\).pop()/\1.append(\1[0]) or \1[0]/' $list
     finds whole_numbers 's/array != np.floor(array)/False/' $arrays
     finds flags 's/if array.dtype.kind not in "biuf" or .*/if False:/' $arrays
+    finds cuda_wheel 's/if device else None$/if not device else None/' $py/_binding.py
     finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
     finds moved_box 's/now is None/True/'
     finds grid_crowds 's/desc.unbounded = 1/return/'

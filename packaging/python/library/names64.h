@@ -30,11 +30,15 @@
 #define nearfield_world_cast     nearfield_f64_world_cast
 #define nearfield_world_nearest  nearfield_f64_world_nearest
 #define nearfield_again          nearfield_f64_again
+#define nearfield_lend           nearfield_f64_lend
+#define nearfield_untaken        nearfield_f64_untaken
+#define nearfield_jax_pairs      nearfield_f64_jax_pairs
 #ifdef __CUDACC__
 #define nearfield_cuda_alloc     nearfield_f64_cuda_alloc
 #define nearfield_cuda_free      nearfield_f64_cuda_free
 #define nearfield_cuda_fetch     nearfield_f64_cuda_fetch
 #define nearfield_cuda_order     nearfield_f64_cuda_order
+#define nearfield_cuda_device    nearfield_f64_cuda_device
 #define nearfield_cuda_few       nearfield_f64_cuda_few
 #define nearfield_cuda_few_count nearfield_f64_cuda_few_count
 #define nearfield_cuda_few_write nearfield_f64_cuda_few_write

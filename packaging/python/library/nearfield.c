@@ -44,6 +44,8 @@ extern "C" {
 #include "search.h"
 #include "threads.h"
 #include "memory.h"
+#include "dlpack.h"
+#include "jax.h"
 #include "world.h"
 
 /* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in

@@ -28,13 +28,20 @@ NEARFIELD_API int nearfield_cuda_free(void *memory, cudaStream_t stream)
     return (int)cudaFreeAsync(memory, stream);
 }
 
-/* Copies to the host, and waits for it. */
+/* Copies from the GPU, to the host or to another place there, and waits for it. */
 NEARFIELD_API int nearfield_cuda_fetch(void *to, const void *d_from, size_t bytes,
                                        cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
-    if (bytes > 0) error = cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost, stream);
+    if (bytes > 0) error = cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDefault, stream);
     return (int)(error != cudaSuccess ? error : cudaStreamSynchronize(stream));
+}
+
+/* The number of the GPU that has this memory; -1: none. */
+NEARFIELD_API int nearfield_cuda_device(const void *d_memory)
+{
+    cudaPointerAttributes about;
+    return cudaPointerGetAttributes(&about, d_memory) == cudaSuccess ? about.device : -1;
 }
 
 /* What is called on stream `then` from now on waits for what was called on stream `first`. */

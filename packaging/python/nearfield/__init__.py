@@ -13,6 +13,7 @@ is computed in Python that C can do.
     List            contacts that last: history, events, a skin (nlist.h)
     NBody           forces of all on all, in the plane (nbody.h)
     nearfield.torch     operators for torch, differentiable (needs torch)
+    nearfield.jax       neighbor_list for JAX on the CPU, differentiable (needs jax)
     nearfield.ase       a calculator for ASE (needs ase)
 
 Keywords    are the fields of the C structs: the comments in the headers say what each does. Enums
@@ -32,10 +33,10 @@ Threads     Calls release Python's lock. Different objects may be used at once, 
 Types       are those of the CPU's results: on a GPU they are DeviceArrays.
 GPU         Arrays with __cuda_array_interface__ (CuPy, torch) are computed with where they are, by
             libnearfield_cuda.so. Results are DeviceArrays: cupy.asarray(a), a.numpy(),
-            torch.as_tensor(a, device="cuda"). Work is queued on `stream` (an int, or a stream of
-            CuPy or torch; default: the legacy default stream), and only what returns a size waits:
-            count_pairs, pairs, neighbors, query, overlaps, moved, check and numpy(). Bad numbers
-            are told by check().
+            torch.from_dlpack(a). Work is queued on `stream` (an int, or a stream of CuPy or torch;
+            default: the legacy default stream), and only what returns a size waits: count_pairs,
+            pairs, neighbors, query, overlaps, moved, check and numpy(). Bad numbers are told by
+            check().
 
 SPDX-License-Identifier: MIT OR Unlicense
 """

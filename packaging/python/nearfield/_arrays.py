@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _dlpack
 from ._binding import CUDA_ALLOC, CUDA_FREE, WORDS, Allocator, Error
 
 Array = npt.NDArray[Any]
@@ -22,9 +23,10 @@ Array = npt.NDArray[Any]
 class DeviceArray:
     """An array on the GPU, as methods return it for objects that live there.
 
-    ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")`` look at the same memory,
-    ``a.numpy()`` copies it to the host. CuPy waits for the stream that fills it; torch does not:
-    be on that stream, or call ``check()`` of the object before.
+    ``cupy.asarray(a)``, ``torch.from_dlpack(a)`` and ``jax.dlpack.from_dlpack(a)`` look at the same
+    memory, ``a.numpy()`` and ``numpy.from_dlpack(a, device="cpu")`` copy it to the host. All of
+    them wait for the stream that fills it; ``torch.as_tensor(a, device="cuda")`` does not: be on
+    that stream, or call ``check()`` of the object before.
 
     Attributes
     ----------
@@ -79,6 +81,34 @@ class DeviceArray:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self.numpy().astype(dtype or self.dtype.base, copy=False)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _dlpack.CUDA, self._block.device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: Any = None) -> Any:
+        """A capsule, as the array API standard has it. `stream`, the borrower's, waits for the one
+        that fills the array (-1: it does not). To the CPU's memory the array is copied."""
+        device = self.__dlpack_device__()
+        wanted = device if dl_device is None else tuple(int(word) for word in dl_device)
+        if wanted not in (device, (_dlpack.CPU, 0)):
+            raise BufferError("the array is on device %s, not %s" % (device, wanted))
+        if wanted != device and copy is False:
+            raise BufferError("the array is on a GPU: the CPU's memory gets a copy")
+        base, inner = self.dtype.subdtype or (self.dtype, ())
+        owner: Any = self._block
+        address, shape = self.address, self.shape + inner
+        if wanted != device:
+            owner = self.numpy()
+            address = owner.ctypes.data
+        elif copy:
+            owner = DeviceBlock(owner.lib, owner._stream_object, size_of(self.shape, self.dtype))
+            fetch(owner.lib, ctypes.c_void_p(owner.address), address, owner.size, owner.stream)
+            address = owner.address
+        if wanted == device and stream != -1 and stream_handle(stream) != self._block.stream:
+            order_streams(self._block.lib, self._block.stream, stream_handle(stream))
+        return _dlpack.lend(self._block.lib, owner, address, shape, base, wanted,
+                            _dlpack.is_versioned(max_version), owner is not self._block)
+
 
 class DeviceBlock:
     """Memory on the GPU that belongs to a stream. Given back, in the stream's order, when nobody
@@ -90,6 +120,10 @@ class DeviceBlock:
         self.address = lib.nearfield_cuda_alloc(max(size, 1), self.stream)
         if not self.address:
             raise Error("the GPU has no %d bytes left, or there is none" % size)
+
+    @property
+    def device(self) -> int:
+        return int(self.lib.nearfield_cuda_device(self.address))
 
     def __del__(self) -> None:
         if getattr(self, "address", None):

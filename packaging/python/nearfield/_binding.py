@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import functools
+import importlib.util
 import os
 import re
 from typing import Any
@@ -92,11 +93,20 @@ def _names(device: bool) -> list[str]:
     return [cuda] if device else ["libnearfield" + end, cuda]
 
 
+def _places(device: bool) -> list[str]:
+    """Beside this package, and for the GPU's half in the package of the wheel nearfield-cuda."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = [os.path.join(here, name) for name in _names(device)]
+    spec = importlib.util.find_spec("nearfield_cuda") if device else None
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        places += [os.path.join(folder, name) for name in _names(device)]
+    return places
+
+
 def find(dtype: Any, device: bool) -> str:
     """The file to load. For doubles CUDA has a library of its own, libnearfield64_cuda.so."""
-    here = os.path.dirname(os.path.abspath(__file__))
     given = _path or os.environ.get("NEARFIELD_LIBRARY")
-    for place in [given] if given else [os.path.join(here, name) for name in _names(device)]:
+    for place in [given] if given else _places(device):
         if dtype == np.float64:
             folder, name = os.path.split(place)
             place = os.path.join(folder, name.replace("nearfield_", "nearfield64_"))
@@ -104,7 +114,7 @@ def find(dtype: Any, device: bool) -> str:
             return place
     raise Error("no %s beside the package: %s" % (
         _names(device)[0],
-        "install with -C cmake.define.NEARFIELD_CUDA=ON, or make shared-cuda and "
+        "install the wheel nearfield-cuda (make wheel-cuda), or make shared-cuda and "
         "nearfield.load_library(path)"
         if device else "pip install ., or make shared, or nearfield.load_library(path)"))
 
@@ -170,6 +180,8 @@ def _open(path: str, dtype: Any, device: bool) -> Any:
         function.restype = types[result]
         function.argtypes = [types[argument] for argument in arguments]
         setattr(lib, name, function)
+    for name in ("nearfield_untaken", "nearfield_jax_pairs"):    # called by others, by address
+        setattr(lib, name, dll[real_name(name, double)])
     lib.memory_hooks = tuple(ctypes.cast(hook, ctypes.c_void_p).value
                              for hook in (lib.nearfield_alloc, lib.nearfield_free))
     _check_layout(dll, real_name("nearfield_sizes", double), lib, types)

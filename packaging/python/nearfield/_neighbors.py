@@ -547,7 +547,7 @@ def _set_cutoff(search: _Search, cutoff: Any, numbers: Any, n: int) -> Any:
         except TypeError:
             raise TypeError("cutoff: expected a number, a radius for each atom, or a dict, not %r"
                             % (cutoff,)) from None
-        _check_cutoff(search, cutoff)
+        check_cutoff(search.dtype, cutoff)
         return None
     return _set_radii(search, cutoff, n)
 
@@ -564,16 +564,16 @@ def _set_radii(search: _Search, cutoff: Any, n: int) -> Array:
     return radii
 
 
-def _check_cutoff(search: _Search, cutoff: Any) -> None:
+def check_cutoff(dtype: np.dtype[Any], cutoff: Any) -> None:
     """0, or a number whose square is one of this precision, too."""
-    value, real = float(cutoff), np.finfo(search.dtype)
+    value, real = float(cutoff), np.finfo(dtype)
     if not 0 <= value < np.inf:
         raise ValueError("cutoff must be finite and not negative, not %s%s" % (
             cutoff, ": take one that is longer than all distances" if value == np.inf else ""))
     if value > 0 and not float(real.tiny) * 1.00001 <= value * value < float(real.max):
         raise ValueError("cutoff: the square of %s is too %s for %s positions: scale them%s" % (
-            cutoff, "small" if value < 1 else "large", search.dtype,
-            ", or pass float64" if search.dtype == np.float32 else ""))
+            cutoff, "small" if value < 1 else "large", dtype,
+            ", or pass float64" if dtype == np.float32 else ""))
 
 
 def _set_laws(search: _Search, cutoff: dict[Any, float], numbers: Any, n: int) -> Any:

@@ -90,7 +90,7 @@ Input::Input(int k) : kind(k)
     of_grid.periodic[0] = k % 2;
     of_tree.kind = LBVH_POINTS;
     of_tree.radius = (real)0.05;
-    of_tree.builder = (lbvh_builder)(k % 3);
+    of_tree.builder = (lbvh_builder)(k % 2);
     of_walls.kind = LBVH_TRIANGLES;
     of_list.radius = (real)0.2;
     of_list.layout = (nlist_layout)(k % 4);

@@ -55,55 +55,15 @@ static void test_refit()
     }
 }
 
-/* Rotations: after motion the serial tree and as many rotations, until none is left. Trees of equal
-   boxes are not rotated at all. */
-static void test_optimize()
-{
-    int all = 0, none = 0;
-    for (size_t k = 0; k < case_count; k++) {
-        Case c = case_of(k);
-        if (!chosen(k + 4, 6 * share, 600)) continue;
-        std::vector<int> const list = sizes();
-        c.n = list[scattered(k) % list.size()];
-        context = "optimize: " + name_of(c);
-        Input const in = input_of(c, (int)k), other = input_of(c, (int)k + 1000);
-        OnDevice const on_device(in);
-        Device<real> d_data(other.data);
-        Trees g;
-        if (!build(&g, in, on_device)) continue;
-        bool const moves = c.form != INDEXED && k % 4 > 0;
-        if (moves) {
-            CHECK_RESULT(lbvh_refit(&g.serial, other.data.data(), other.stride), LBVH_OK);
-            CHECK_RESULT(lbvh_cuda_refit(&g.gpu, d_data.p, other.stride, stream), LBVH_OK);
-        }
-        for (int pass = 0; pass < 3; pass++) {
-            int32_t done = -1, want = -1;
-            CHECK_RESULT(lbvh_optimize(&g.serial, &want), LBVH_OK);
-            CHECK_RESULT(lbvh_cuda_optimize(&g.gpu, pass < 2 ? &done : nullptr, stream), LBVH_OK);
-            CHECK(pass == 2 || done == want);
-            CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
-            check_arrays(g.serial, g.copy);
-            CHECK(in.n < 3 || !g.copy.code); /* of two leaves nothing changes */
-            CHECK(want == 0 || g.copy.desc.builder == g.serial.desc.builder);
-            all += want > 0;
-            none += want == 0;
-        }
-        if (!moves) continue;
-        CHECK_RESULT(lbvh_refit(&g.serial, in.data.data(), in.stride), LBVH_OK);
-        CHECK_RESULT(lbvh_cuda_refit(&g.gpu, on_device.data.p, in.stride, stream), LBVH_OK);
-        CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
-        check_arrays(g.serial, g.copy);
-    }
-    CHECK(all > 0 && none > 0);
-}
-
 /* ---- from one side to the other ---- */
 
+/* Trees of all builders, LBVH_PLOC and what rotations make of its trees among them. */
 static void test_upload()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
         if (!chosen(k + 3, 12 * share, 600)) continue;
+        if (scattered(k + 9) % 2) c.builder = LBVH_PLOC;
         c.n = k % 9 == 0 ? (int)(k / 9 % 3) : search_size(c.shape, k);
         context = "upload: " + name_of(c);
         Input const in = input_of(c, (int)k);
@@ -111,6 +71,8 @@ static void test_upload()
         lbvh_desc const host = host_desc(in);
         Trees g;
         CHECK_RESULT(lbvh_build(&g.serial, &host, in.data.data(), in.stride, in.n), LBVH_OK);
+        if (c.builder == LBVH_PLOC && c.dim == 3)
+            CHECK_RESULT(lbvh_optimize(&g.serial, nullptr), LBVH_OK);
         CHECK_RESULT(lbvh_cuda_upload(&g.gpu, &g.serial, stream), LBVH_OK);
         MUST(cudaStreamSynchronize(stream));
         CHECK(g.gpu.device.tree.n == in.n);

@@ -78,8 +78,8 @@ static void test_keys_of_clusters()
 {
     for (int n : {250, 700, 1500, keyed_least})
         for (int shape = 0; shape < 5; shape++)
-            for (int builder = 0; builder < 3; builder++) {
-                if ((shape % 3 != builder && n > 250) || (builder > 0 && n > 2000)) continue;
+            for (int builder = 0; builder < 2; builder++) {
+                if ((shape % 2 != builder && n > 250) || (builder > 0 && n > 2000)) continue;
                 context = "keys of clusters: " + std::to_string(n) + ", shape " +
                           std::to_string(shape);
                 Points p(2 + n / 50 % 2, (lbvh_builder)builder, n);
@@ -100,7 +100,7 @@ static void test_keys_by_quantiles()
 {
     for (int n : {700, keyed_least})
         for (int32_t bits : {30, 63})
-            for (int builder = 0; builder < 3; builder++) {
+            for (int builder = 0; builder < 2; builder++) {
                 if (builder > 0 && n > 2000) continue;
                 context = "keys by quantiles: " + std::to_string(n) + ", " + std::to_string(bits);
                 Points p(2 + n / 50 % 2, (lbvh_builder)builder, n);

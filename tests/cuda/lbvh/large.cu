@@ -6,7 +6,7 @@
    blocks would be. */
 static void test_many_blocks()
 {
-    for (int builder = 0; builder < 3; builder++) {
+    for (int builder = 0; builder < 2; builder++) {
         Case const c = {3, BOXES, 63, (lbvh_builder)builder, builder, 0, 0, UNIFORM, 0, 6007};
         Input const in = input_of(c, 1);
         OnDevice const on_device(in);
@@ -24,12 +24,12 @@ static void test_many_blocks()
 static void test_large()
 {
 #ifdef CUDA_EMU
-    int const n = size_max >= 4097 ? 5003 : 600, rounds = 1, builders = 2; /* PLOC: ploc.cu */
+    int const n = size_max >= 4097 ? 5003 : 600, rounds = 1;
 #else
-    int const n = size_max >= 4097 ? 1000003 : 50021, rounds = 5, builders = 3;
+    int const n = size_max >= 4097 ? 1000003 : 50021, rounds = 5;
 #endif
     for (int shape = 0; shape < SHAPES; shape++)
-        for (int builder = 0; builder < builders; builder++) {
+        for (int builder = 0; builder < 2; builder++) {
             int const dim = 3 - (shape + builder) % 2;
             int const bits = builder % 2 == shape % 2 ? 63 : 30;
             Case const c = {dim, (Form)(shape % FORMS), bits, (lbvh_builder)builder, shape % 2, 1,
@@ -38,9 +38,7 @@ static void test_large()
             Input const in = input_of(c, shape);
             OnDevice const on_device(in);
             Trees g;
-            /* its serial build takes long */
-            int const turns = builder == LBVH_PLOC ? std::min(rounds, 2) : rounds;
-            for (int turn = 0; turn < turns; turn++) if (!build(&g, in, on_device)) break;
+            for (int turn = 0; turn < rounds; turn++) if (!build(&g, in, on_device)) break;
             if (c.shape > LATTICE && c.shape != LINE) continue; /* too many pairs */
             int64_t want = -1;
             Device<int64_t> d_pairs(1);

@@ -39,7 +39,6 @@ static int size_max;            /* most elements of a build */
 #include "graphs.cu"
 #include "large.cu"
 #include "wide.cu"
-#include "ploc.cu"
 #include "keys.cu"
 
 static const Test tests[] = {
@@ -52,7 +51,6 @@ static const Test tests[] = {
     {"invalid", test_invalid},
     {"rebuild", test_rebuild},
     {"refit", test_refit},
-    {"optimize", test_optimize},
     {"upload", test_upload},
     {"download", test_download},
     {"reserve", test_reserve},
@@ -75,12 +73,6 @@ static const Test tests[] = {
     {"sort of equal codes", test_sort_of_equal_codes},
     {"sort unseen by samples", test_sort_unseen_by_samples},
     {"sort reserved", test_sort_reserved},
-    {"ploc few", test_ploc_few},
-    {"ploc shapes", test_ploc_shapes},
-    {"ploc too deep", test_ploc_too_deep},
-    {"ploc left out", test_ploc_left_out},
-    {"ploc order", test_ploc_order},
-    {"ploc graph", test_ploc_graph},
     {"wide", test_wide},
     {"wide deep", test_wide_deep},
     {"wide slivers", test_wide_slivers},

@@ -210,7 +210,6 @@ static void give_boxes(const Case &c, wl_random *r, Input *in)
     d->kind = spheres ? LBVH_SPHERES : LBVH_POINTS;
     if (!spheres && c.variant % 5 == 1) d->radius = (real)0.03;
     if (c.variant % 4 == 3) d->builder = LBVH_SPLIT;
-    if (c.variant % 4 == 1) d->builder = LBVH_PLOC;
     for (int i = 0; i < c.n; i++) {
         for (int a = 0; a < c.dim; a++)
             in->elements.push_back(point_of(*in, i)[a] + (stale ? (real)(0.01 * wl_u(r)) : 0));

@@ -569,13 +569,80 @@ static void test_nearest(void **state)
     CHECK_BELOW(far, 20 * even);
 }
 
+/* Work a particle of three searches of hashed cells of edge 1, each particle alone: particle i is
+   `stride` cells times i along these axes away from the first. stride 0: anywhere. In the middle of
+   their cells and less than 2^18 cells away, so that all walks are of 27 cells. */
+static double hashed_work(ugrid_method method, int axes, int32_t stride, int32_t n)
+{
+    real const radius = (real)0.625;
+    ugrid grid = {0};
+    ugrid_desc d;
+    real *pos = NEW(real, 3 * n);
+    int64_t pairs, *offsets = NEW(int64_t, n + 1), needed;
+    int32_t id, found, i;
+    double work;
+    int a;
+    dice = wl_seed(14);
+    for (i = 0; i < 3 * n; i++) {
+        int32_t const anywhere = (int32_t)(wl_u(&dice) * 200000),
+                      cell = stride == 0 ? anywhere : (axes >> i % 3 & 1) * (i / 3) * stride;
+        pos[i] = (real)cell + (real)0.5;
+    }
+    memset(&d, 0, sizeof d);
+    d.unbounded = 1;
+    d.cell = 1;
+    d.method = method;
+    CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, n), UGRID_OK);
+    costs_begin();
+    CHECK_RESULT(ugrid_count_pairs(&grid, radius, &pairs), UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors_at(&grid, pos, 0, n, radius, offsets, NULL, 0, &needed),
+                 UGRID_BUFFER_TOO_SMALL);
+    CHECK(pairs == 0 && needed == n);
+    for (i = 0; i < n; i++) {
+        real box[6];
+        for (a = 0; a < 6; a++) box[a] = pos[3 * i + a % 3];
+        CHECK_RESULT(ugrid_query_box(&grid, box, &id, 1, &found), UGRID_OK);
+        CHECK(found == 1 && id == i);
+    }
+    work = costs_end() / n;
+    ugrid_free(&grid);
+    free(pos);
+    free(offsets);
+    return work;
+}
+
+/* Hashed cells: rows and diagonals in steps of 2^k cells, so of the number of buckets, too, and of
+   three times these, share no more buckets than cells that are anywhere. */
+static void test_hashed(void **state)
+{
+    static const ugrid_method methods[] = {UGRID_COUNT, UGRID_LIST};
+    static const char *const name[] = {"", "x", "y", "x y", "z", "x z", "y z", "x y z"};
+    int32_t const n = 128;
+    int k, axes, power;
+    (void)state;
+    NEED_COUNT();
+    for (k = 0; k < COUNT_OF(methods); k++) {
+        double const even = hashed_work(methods[k], 7, 0, n);
+        double worst = 0;
+        for (axes = 1; axes < 8; axes += quick_run() ? 3 : 1, worst = 0) {
+            for (power = 4; power < 20; power++) {
+                int32_t const stride = (power % 2 ? 1 : 3) << power / 2;
+                double const work = hashed_work(methods[k], axes, stride, n);
+                if (work > worst) worst = work;
+            }
+            costs_show("hashed cells, over anywhere", name[axes], worst / even);
+            CHECK_BELOW(worst, 1.5 * even);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_build), TEST(test_build_memory), TEST(test_growth), TEST(test_searches),
         TEST(test_one_pass), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
         TEST(test_methods), TEST(test_left_out), TEST(test_tasks), TEST(test_pieces),
-        TEST(test_crowded_cell), TEST(test_nearest),
+        TEST(test_crowded_cell), TEST(test_nearest), TEST(test_hashed),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,73 @@ static void test_hashed(void **state)
     free(p);
 }
 
+/* ugrid_query_box of a box that is long in x: each particle in it once. */
+static void check_box_of_pieces(const ugrid *g, const real *p)
+{
+    int const dim = g->desc.dim;
+    real box[6] = {-UGRID_I_ROW_PIECE - 2, -1, -1, 1, 1, 1};  /* least, largest */
+    uint8_t *met = NEW(uint8_t, g->n);
+    int32_t *ids = NEW(int32_t, g->n), found, i;
+    int a;
+    memset(met, 0, (size_t)g->n);
+    if (dim == 2) box[2] = 1;
+    CHECK_RESULT(ugrid_query_box(g, box, ids, g->n, &found), UGRID_OK);
+    for (i = 0; i < found; i++) met[ids[i]]++;
+    for (i = 0; i < g->n; i++) {
+        int in = 1;
+        for (a = 0; a < dim; a++)
+            in &= p[dim * i + a] >= box[a] && p[dim * i + a] <= box[dim + a];
+        CHECK(met[i] == in);
+    }
+    free(ids);
+    free(met);
+}
+
+/* Points about the ends of pieces of rows, in a few rows: cells of edge 1, below and above 0. */
+static void points_at_piece_ends(real *p, int dim, int32_t n)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < n; i++)
+        for (a = 0; a < dim; a++) {
+            int32_t const cell = roll(5) - 3 + (a == 0 ? (roll(5) - 2) * UGRID_I_ROW_PIECE : 0);
+            p[dim * i + a] = (real)cell + (real)roll(8) / 8; /* exact */
+        }
+}
+
+/* Strips that cross the ends of pieces and of the table, radii of less than a cell to several,
+   tables so small that the pieces of a row share buckets. Names against brute force. */
+static void test_hashed_pieces(void **state)
+{
+    static const int32_t buckets[] = {1, 4, 16, 64, 128, 4096, 0};
+    static const double radii[] = {0.5, 1, 1.875, 3.5};
+    static const ugrid_method methods[] = {UGRID_SORT, UGRID_COUNT, UGRID_LIST};
+    int32_t const n = 100;
+    real *p = NEW(real, 3 * n);
+    int turn;
+    (void)state;
+    dice = wl_seed(29);
+    for (turn = 0; turn < 3 * 2 * 4 * COUNT_OF(buckets); turn++) {
+        int const dim = 2 + turn % 2, rest = turn / 2;
+        real const radius = (real)radii[rest % 4];
+        ugrid g = {0};
+        ugrid_desc d;
+        memset(&d, 0, sizeof d);
+        d.dim = dim;
+        d.unbounded = 1;
+        d.cell = 1;
+        d.buckets = buckets[rest / 4 % COUNT_OF(buckets)];
+        d.method = methods[rest / 4 / COUNT_OF(buckets)];
+        points_at_piece_ends(p, dim, n);
+        CHECK_RESULT(ugrid_build(&g, &d, p, 0, n), UGRID_OK);
+        check_hashed(&g, p, radius, 0);
+        check_hashed(&g, p, radius, UGRID_HALF);
+        check_box_of_pieces(&g, p);
+        ugrid_free(&g);
+    }
+    free(p);
+}
+
 /* More candidates than a block has room for: pieces. */
 static void test_hashed_crowd(void **state)
 {

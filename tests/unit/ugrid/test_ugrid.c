@@ -132,6 +132,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_cells_per_axis),
     TEST(test_crowds),
     TEST(test_hashed),
+    TEST(test_hashed_pieces),
     TEST(test_hashed_crowd),
     TEST(test_random_operations),
     TEST(test_workloads),
