@@ -3197,8 +3197,7 @@ static int nbody_i_has_potential(const nbody_desc *desc);
 typedef nbody_result nbody_i_leaves(nbody *sim, const nbody_i_input *input);
 
 /* >>choose, >>deep-serial, >>kept, >>series-serial */
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
-                                   const nbody_frame *before);
+static int nbody_i_choose(nbody *sim, const nbody_i_input *input);
 static int nbody_i_is_too_shallow(const nbody *sim);
 static int nbody_i_deepen(nbody *sim, int32_t levels);
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
@@ -3465,17 +3464,16 @@ static nbody_result nbody_i_make_cells(nbody *sim, const nbody_i_input *input)
    (>>deep), and the tree is made again. NBODY_AUTO may make it with fewer levels, or none. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make)
 {
-    nbody_frame const before = *sim->frame;
-    int32_t const levels = sim->desc.levels;
+    int32_t levels;
     nbody_result result;
+    if (sim->choose && nbody_i_choose(sim, input)) return NBODY_OK;
+    levels = sim->desc.levels;
     if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     result = make(sim, input);
     if (result != NBODY_OK) return result;
-    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) && nbody_i_deepen(sim, levels)) {
-        result = make(sim, input);
-        if (result != NBODY_OK) return result;
-    }
-    return sim->choose ? nbody_i_choose(sim, input, make, &before) : NBODY_OK;
+    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) && nbody_i_deepen(sim, levels))
+        return make(sim, input);
+    return NBODY_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3922,14 +3920,39 @@ NBODY_API void nbody_free(nbody *sim)
    that it asks for.
    ---------------------------------------------------------------------------------------------- */
 
-/* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
-   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
+/* Bodies above which a cell is divided in an adaptive tree, about. Measured: the benchmark's groups
+   `leaf` and `defaults`. With M2L by powers, forces and potentials take about as long for 40 to
+   100. */
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
-    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
+    if (desc->method == NBODY_VIRTUAL_PARTICLES) return desc->order == 1 ? 80 : 160;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
     if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 200;
+}
+
+/* Levels of evenly spread bodies, of which from `leaf` / 4 to `leaf` are in a leaf. */
+static int32_t nbody_i_even_levels(int32_t leaf, int32_t n)
+{
+    int32_t levels = 1;
+    int64_t cells = 1;
+    for (; levels < NBODY_KEY_LEVELS && n > cells * leaf; cells *= 4) levels++;
+    return levels;
+}
+
+/* Near `leaf`, so that evenly spread bodies have leaves on one level. The cells of level k have x
+   bodies on average; hardly one is away from that by more than 3 + k / 4 times sqrt(x). Where
+   `leaf` is as near to x, some cells are divided beside others that are not: that costs more than
+   both. */
+static int32_t nbody_i_even_leaf(int32_t leaf, int32_t n)
+{
+    double x = n, away = 3, least, most;
+    if (n <= leaf) return leaf;
+    for (; x > 1.15 * leaf; x /= 4) away += 0.25;
+    least = x + away * sqrt(x);
+    most = 4 * x - 2 * away * sqrt(x);
+    if (least > most) return (int32_t)(2.5 * x) + 1;
+    return leaf < least ? (int32_t)least + 1 : leaf > most ? (int32_t)most : leaf;
 }
 
 /* NBODY_AUTO, before a body is read (>>cost): DIRECT, or a tree, which nbody_i_choose may still
@@ -4032,7 +4055,7 @@ static nbody_result nbody_i_resolve(nbody_desc *out, const nbody_desc *desc, int
     if (result != NBODY_OK) return result;
     result = nbody_i_check_periodic(out);
     if (result != NBODY_OK || out->levels > 0) return result;
-    if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
+    if (out->leaf == 0) out->leaf = nbody_i_even_leaf(nbody_i_default_leaf(out), n);
     out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
     return NBODY_OK;
 }
@@ -4045,11 +4068,9 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
 {
     nbody_desc resolved;
-    int32_t levels = 1, most;
-    int64_t cells = 1;
+    int32_t levels;
     if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
-    most = nbody_i_default_leaf(&resolved); /* evenly spread: from `most` / 4 to `most` in a leaf */
-    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
+    levels = nbody_i_even_levels(nbody_i_default_leaf(&resolved), n);
     return resolved.periodic && levels < 3 ? 3 : levels;
 }
 
@@ -4378,7 +4399,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
    measured, by AVX2. A fit to the times of 1000 evaluations; the benchmark's group `auto` compares
    what is chosen with all else
 
-       one term of 1/d: 0.64, with its logarithm 3
+       one term of 1/d: 0.52, with its logarithm 2.4
        a body       sort, P2M, L2P, results: 57, and 5.5 for each node that it is interpolated from
        16 targets   that a run of sources begins with: 110
        a cell       division, walks, M2M, L2L: 2450
@@ -4403,7 +4424,7 @@ static double nbody_i_term_cost(const nbody_desc *desc, int potential)
     if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
     if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
     if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
-    return potential ? 3 : 0.64;
+    return potential ? 2.4 : 0.52;
 }
 
 /* What a body costs besides its terms. */
@@ -4468,14 +4489,14 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
-   long; not below 20 by functions of yours, since only some cells of 10 would be divided.
-   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
+   that of x / 4 where x^2 = 0.444 C; measured 0.38. Few bodies: not below 32, or to count many
+   cells would take long; not below 20 by functions of yours, since only some cells of 10 would be
+   divided. MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
-    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
-    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
+    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.38 * c / term);
+    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 140 : 112;
     if (leaf < 32 && n < 4096) return 32;
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
@@ -4495,193 +4516,197 @@ static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
     if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
     if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
     else if (desc->levels == 0 && desc->leaf == 0)
-        desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
+        desc->leaf = nbody_i_even_leaf(nbody_i_cost_leaf(&tree, n, potential), n);
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
+   >>choose: NBODY_AUTO, when the square is known: bodies are counted in the cells of a few levels,
+   and what a tree of them would cost is added up before it is made, O(n) and 5461 cells at most
 
-   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
-   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
-   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
-   bodies it cannot win, and fewer levels gain little.
+   Costs are in the units of >>cost. The sums tell, too, what a tree costs that ends at one of these
+   levels: where bodies cluster, that is often less. (MASS_CENTRES: not so.) Above NBODY_I_MANY
+   bodies the direct sum cannot win, and fewer levels gain little.
    ---------------------------------------------------------------------------------------------- */
 
 enum { NBODY_I_MANY = 65536 };
 
-/* M2L and P2L of all far cells of a cell. */
-static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
+/* How many bodies are in each cell of levels 0 to `last`: row by row, a level after the other. */
+enum { NBODY_I_COUNTED = 6 };
+
+typedef struct nbody_i_counted {
+    int last;
+    int32_t bodies[((1 << (2 * NBODY_I_COUNTED + 2)) - 1) / 3];
+} nbody_i_counted;
+
+static int nbody_i_counted_at(int level, int x, int y)
 {
-    const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = NBODY_I_RUN_COST,
-                 term = nbody_i_term_cost(&sim->desc, potential);
-    nbody_far walk = nbody_far_of(sim, at);
-    double cost = 0;
-    while (nbody_next_far(&walk)) {
-        const nbody_cell *source = &sim->cell[walk.cell];
-        if (nbody_i_by_table(sim, source, cell)) cost += pair;
-        else
-            cost += nbody_i_row(sim) *
-                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
-    }
-    return cost;
+    return ((1 << 2 * level) - 1) / 3 + (y << level | x);
 }
 
-/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
-static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
+/* To a level on which cells of evenly spread bodies have one to four. */
+static void nbody_i_count_bodies(const nbody *sim, const nbody_i_input *input, nbody_i_counted *to)
 {
-    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    return (cell->count + lanes - 1) / lanes * lanes;
-}
-
-/* P2P and M2P on the bodies of a leaf. */
-static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
-{
-    nbody_near walk = nbody_near_of(sim, leaf);
-    double cost = 0;
-    while (nbody_next_near(&walk))
-        cost += term * nbody_i_near_run(sim, &walk).count + NBODY_I_RUN_COST;
-    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
-}
-
-/* P2P on the bodies of a cell, if those of its level were not divided. */
-static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
-{
-    double cost = 0;
-    int k;
-    for (k = 0; k < cell->beside_count; k++)
-        cost += term * sim->cell[cell->beside[k]].count + NBODY_I_RUN_COST;
-    return cost * nbody_i_targets(sim, cell);
-}
-
-/* The tables of so many levels that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
-{
-    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
-    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
-    double cost = 0;
-    int level;
-    if (sim->series) return 0;
-    for (level = 2; level < levels; level++)
-        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
-                    ? nbody_i_level_cost(&sim->desc, potential)
-                    : fill;
-    return cost;
-}
-
-/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
-   this level were the last. */
-typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
-
-/* The costs of the cells of one level. */
-static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
-{
-    double const term = nbody_i_term_cost(&sim->desc, potential);
-    int32_t const end = sim->frame->level_first[level + 1];
-    nbody_i_level_costs cost = {0, 0, 0};
-    int32_t c;
-    for (c = sim->frame->level_first[level]; c < end; c++) {
-        cost.cells += NBODY_I_CELL_COST;
-        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
-        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
-        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
-    }
-    return cost;
-}
-
-/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
-   or more: it costs more than that. */
-static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
-{
-    int const last = sim->frame->levels - 1;
-    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
-    int level;
-    for (level = 0; level <= last && above < best; level++) {
-        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
-        double const all = above + cost.cells + cost.leaves + cost.whole +
-                           nbody_i_tables_cost(sim, level + 1, potential) +
-                           (level < last ? 80.0 * sim->n : 0); /* to make it once more */
-        above += cost.cells + cost.leaves;
-        if (all >= best || (level < last && (!levels || level < 2))) continue;
-        best = all;
-        if (levels) *levels = level + 1;
-    }
-    return best;
-}
-
-/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
-   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
-static void nbody_i_guess_sources(nbody *sim)
-{
-    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
-    int32_t c;
-    for (c = 0; c < end; c++) {
-        double const q = (double)sim->cell[c].count / sim->per_cell;
-        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
-        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
-    }
-}
-
-/* *cost: the most that is of interest, and then what the tree costs. */
-static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
-{
-    if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        nbody_result const result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result != NBODY_OK) return result;
-        if (sim->made) nbody_i_guess_sources(sim);
-    }
-    *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
-    sim->made = NULL; /* they were only counted */
-    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-    return NBODY_OK;
-}
-
-/* Makes a nbody of DIRECT of one with a tree. */
-static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
-{
+    int level, k;
     int32_t i;
-    sim->cell = NULL;
-    sim->nodes = sim->series = sim->per_cell = 0;
-    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
-    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
-    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
-}
-
-/* *again: the tree is to be made again, with the levels that desc has now. */
-static nbody_result nbody_i_compare(nbody *sim, int *again)
-{
-    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
-    double const lanes = nbody_i_whole_lanes(sim->n),
-                 direct = lanes * sim->n * nbody_i_term_cost(&sim->desc, sim->choose > 1) +
-                          15.0 * sim->n;
-    double best = direct;
-    int32_t levels = sim->frame->levels;
-    nbody_result result;
-    if (sim->n > NBODY_I_MANY) return NBODY_OK;
-    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
-    if (result != NBODY_OK) return result;
-    if (direct <= best) sim->desc.method = NBODY_DIRECT;
-    *again = direct > best && levels < sim->frame->levels;
-    if (!*again) return NBODY_OK;
-    sim->desc.levels = levels;
-    sim->frame->chunks = 0;
-    return NBODY_OK;
-}
-
-/* Makes the tree again with fewer levels, or drops it, where that costs less. before: the frame
-   without cells; that of a deep tree differs. */
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
-                                   const nbody_frame *before)
-{
-    int again = 0;
-    nbody_result const result = nbody_i_compare(sim, &again);
-    if (result != NBODY_OK) return result;
-    if (sim->desc.method == NBODY_DIRECT) {
-        *sim->frame = *before;
-        nbody_i_drop_tree(sim, input);
-        return NBODY_OK;
+    to->last = 2;
+    while (to->last < NBODY_I_COUNTED && sim->n >> (2 * to->last + 2) > 0) to->last++;
+    memset(to->bodies, 0, (size_t)nbody_i_counted_at(to->last + 1, 0, 0) * sizeof *to->bodies);
+    for (i = 0; i < sim->n; i++) {
+        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+        nbody_real const u = nbody_i_placed(sim->frame, 0, (double)p[0]),
+                         v = nbody_i_placed(sim->frame, 1, (double)p[1]);
+        to->bodies[nbody_i_counted_at(to->last, nbody_i_column(sim->frame, to->last, 0, u),
+                                      nbody_i_column(sim->frame, to->last, 1, v))]++;
     }
-    return again ? make(sim, input) : NBODY_OK;
+    for (level = to->last; level > 0; level--)
+        for (k = 0; k < 1 << 2 * level; k++) {
+            int const x = k & ((1 << level) - 1), y = k >> level;
+            to->bodies[nbody_i_counted_at(level - 1, x / 2, y / 2)] +=
+                to->bodies[nbody_i_counted_at(level, x, y)];
+        }
+}
+
+/* A cell and those adjacent to it: that are not empty, that are divided, and bodies. */
+typedef struct nbody_i_surroundings {
+    int32_t cells, divided, bodies, in_leaves;
+} nbody_i_surroundings;
+
+static nbody_i_surroundings nbody_i_counted_around(const nbody_i_counted *counted, int level, int x,
+                                                   int y, int32_t leaf)
+{
+    int const side = 1 << level;
+    nbody_i_surroundings sum = {0, 0, 0, 0};
+    int i, j;
+    for (j = y > 0 ? y - 1 : 0; j <= y + 1 && j < side; j++)
+        for (i = x > 0 ? x - 1 : 0; i <= x + 1 && i < side; i++) {
+            int32_t const count = counted->bodies[nbody_i_counted_at(level, i, j)];
+            sum.cells += count > 0;
+            sum.divided += count > leaf;
+            sum.bodies += count;
+            sum.in_leaves += count > leaf ? 0 : count;
+        }
+    return sum;
+}
+
+/* M2L of so many cells on one. MASS_CENTRES: of 50 sources at most each. */
+static double nbody_i_guess_far(const nbody *sim, double cells, double bodies, int potential)
+{
+    double const sources = bodies < 50 * cells ? bodies : 50 * cells;
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
+        return cells * nbody_i_pair_cost(&sim->desc, potential);
+    return sim->nodes * (sources * nbody_i_term_cost(&sim->desc, potential) +
+                         cells * NBODY_I_RUN_COST);
+}
+
+/* Costs of a level: all but P2P on the bodies of cells that are divided; that, if this level were
+   the last; on the last that is counted, what their descendants cost, and bodies in the fullest. */
+typedef struct nbody_i_level_costs { double cells, whole, below, fullest; } nbody_i_level_costs;
+
+/* The descendants of a cell of so many bodies, spread evenly: a leaf has 0.54 of the most on
+   average, of which 9 are near and 27 far, unless there are fewer around. */
+static double nbody_i_guess_below(const nbody *sim, double count, double near_bodies, int potential)
+{
+    double const leaf = sim->desc.leaf, most = 4.9 * leaf,
+                 share = near_bodies < most ? near_bodies / most : 1;
+    return count * (nbody_i_term_cost(&sim->desc, potential) * most * share +
+                    9 * NBODY_I_RUN_COST) +
+           2.5 * count / leaf *
+               (NBODY_I_CELL_COST +
+                nbody_i_guess_far(sim, 27 * share, 14.6 * leaf * share, potential));
+}
+
+/* Adds a cell, whose parent and what is around that is `wide`. Far from it are the children of
+   those that are divided, and bodies of the others. Of a cell beside a leaf that is divided only as
+   many bodies are near as a leaf may have. */
+static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted, int level, int x,
+                               int y, const nbody_i_surroundings *wide, int potential,
+                               nbody_i_level_costs *sum)
+{
+    int32_t const leaf = sim->desc.leaf, count = counted->bodies[nbody_i_counted_at(level, x, y)];
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
+    double const term = nbody_i_term_cost(&sim->desc, potential),
+                 targets = (double)((count + lanes - 1) / lanes) * lanes;
+    nbody_i_surroundings const near = nbody_i_counted_around(counted, level, x, y, leaf);
+    double const runs = near.cells * NBODY_I_RUN_COST,
+                 far_share = 1 - near.cells / (4.0 * wide->cells),
+                 near_bodies = near.in_leaves + (double)near.divided * leaf;
+    sum->cells += NBODY_I_CELL_COST;
+    if (level >= 2)
+        sum->cells += far_share * (nbody_i_guess_far(sim, 4.0 * wide->divided,
+                                                     wide->bodies - wide->in_leaves, potential) +
+                                   sim->nodes * term * wide->in_leaves);
+    if (count <= leaf) sum->cells += targets * (term * near_bodies + runs);
+    else {
+        sum->whole += targets * (term * near.bodies + runs);
+        sum->below += nbody_i_guess_below(sim, count, near_bodies, potential);
+        if (count > sum->fullest) sum->fullest = count;
+    }
+}
+
+/* The children of all cells of a level that are divided. */
+static nbody_i_level_costs nbody_i_guess_children(const nbody *sim, const nbody_i_counted *counted,
+                                                  int level, int potential)
+{
+    nbody_i_level_costs sum = {0, 0, 0, 0};
+    int k, q;
+    for (k = 0; k < 1 << 2 * level; k++) {
+        int const x = k & ((1 << level) - 1), y = k >> level;
+        nbody_i_surroundings wide;
+        if (counted->bodies[nbody_i_counted_at(level, x, y)] <= sim->desc.leaf) continue;
+        wide = nbody_i_counted_around(counted, level, x, y, sim->desc.leaf);
+        for (q = 0; q < 4; q++) {
+            int const i = 2 * x + (q & 1), j = 2 * y + (q >> 1);
+            if (counted->bodies[nbody_i_counted_at(level + 1, i, j)] > 0)
+                nbody_i_guess_cell(sim, counted, level + 1, i, j, &wide, potential, &sum);
+        }
+    }
+    return sum;
+}
+
+/* What a tree would cost, about. *levels: with so many it costs least; 0: with all it would
+   have. */
+static double nbody_i_guess_cost(const nbody *sim, const nbody_i_input *input, int potential,
+                                 int32_t *levels)
+{
+    double const fill = nbody_i_fill_cost(&sim->desc, !sim->frame->fitted, potential);
+    nbody_i_counted counted;
+    nbody_i_level_costs sum = {0, 0, 0, 0};
+    double above = sim->n * nbody_i_body_cost(&sim->desc), least = 1e300;
+    int level;
+    *levels = 0;
+    nbody_i_count_bodies(sim, input, &counted);
+    for (level = 1; level <= counted.last; level++) {
+        sum = nbody_i_guess_children(sim, &counted, level - 1, potential);
+        above += sum.cells + (level >= 2 ? fill : 0);
+        if (level < 2 || above + sum.whole >= least) continue;
+        least = above + sum.whole;
+        *levels = level + 1;
+    }
+    for (above += sum.below; sum.fullest > sim->desc.leaf; sum.fullest /= 4) above += fill;
+    if (above > 1.05 * least) return least;
+    *levels = 0;
+    return above;
+}
+
+/* Takes DIRECT where that costs less than a tree of these bodies, or fewer levels. 1: DIRECT. Four
+   times as many bodies as are always summed directly take a tree. */
+static int nbody_i_choose(nbody *sim, const nbody_i_input *input)
+{
+    int const potential = sim->choose > 1;
+    double const direct = (double)nbody_i_whole_lanes(sim->n) * sim->n *
+                              nbody_i_term_cost(&sim->desc, potential) +
+                          15.0 * sim->n;
+    int32_t levels, i;
+    if (sim->n > NBODY_I_MANY) return 0;
+    if (direct > 1.05 * nbody_i_guess_cost(sim, input, potential, &levels) ||
+        sim->n / 4 > nbody_i_few(&sim->desc, potential)) {
+        if (levels > 0 && sim->desc.sources == NBODY_CHEBYSHEV) sim->desc.levels = levels;
+        return 0;
+    }
+    sim->desc.method = NBODY_DIRECT;
+    sim->nodes = sim->series = sim->per_cell = 0;
+    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -331,17 +331,29 @@ bool nbody_i_never_fast(const nbody_desc *desc)
 /* What an evaluation is for. */
 enum nbody_i_purpose { NBODY_I_FOR_TREE, NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS };
 
-/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto`, H100): of so
-   many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
+/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto,defaults`): of
+   so many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
 int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
 {
     int const order = desc->order < NBODY_MAX_ORDER ? desc->order : NBODY_MAX_ORDER,
               above = order > 4 ? order - 4 : order == 1 ? 2 : 0;
     bool const quick = NBODY_I_REAL_KIND == 1 && !nbody_i_never_fast(desc);
     if (!quick || purpose == NBODY_I_FOR_TREE) return 1024;
-    if (purpose == NBODY_I_FOR_FORCES) return 26000 + 3500 * above;
+    if (purpose == NBODY_I_FOR_FORCES) return 26000 + 1500 * above;
     return nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? 12000 + 2000 * above
                                                         : 15000 + 4000 * above;
+}
+
+/* NBODY_AUTO: what nbody_i_default_leaf has for laws without M2L by powers; here near pairs cost
+   less than on a CPU, but for logarithms. */
+int32_t nbody_i_cuda_leaf(const nbody_desc *desc, int32_t n, nbody_i_purpose purpose)
+{
+    int const order = desc->order == 0 ? 4 : desc->order;
+    bool const logarithms =
+        purpose == NBODY_I_FOR_POTENTIALS && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
+    if (order == 1 || desc->sources == NBODY_MASS_CENTRES) return 0;
+    if (logarithms) return order <= 8 ? 64 : 72;
+    return nbody_i_even_leaf(order <= 4 ? 80 : order <= 6 ? 144 : 200, n);
 }
 
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
@@ -356,9 +368,12 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
     nbody_desc chosen{};
     if (desc) chosen = *desc;
-    if (chosen.method == NBODY_AUTO && !chosen.periodic)
+    if (chosen.method == NBODY_AUTO && !chosen.periodic) {
         chosen.method =
             n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
+        if (chosen.method == NBODY_FORCE_NODES && chosen.levels == 0 && chosen.leaf == 0)
+            chosen.leaf = nbody_i_cuda_leaf(&chosen, n, purpose);
+    }
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n, false);
@@ -417,8 +432,8 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 
 /* Where blocks cannot wait for each other, one block does all. */
 template <class... Parameters, class... Arguments>
-nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
-                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+nbody_result nbody_i_launch_waiting(nbody_cuda *gpu, cudaStream_t stream, int threads,
+                                    void (*kernel)(Parameters...), const Arguments &...arguments)
 {
     int device = 0, processors = 1, possible = 0;
     if (nbody_i_failed(gpu, cudaGetDevice(&device)) ||
@@ -427,7 +442,8 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
         nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
                                                    device)))
         return NBODY_CUDA_ERROR;
-    int64_t const blocks = (int64_t)nbody_i_blocks_per_sm * processors;
+    int64_t const blocks =
+        (int64_t)nbody_i_blocks_per_sm * nbody_i_block_threads / threads * processors;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
@@ -435,7 +451,7 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
     config.gridDim = dim3(!possible ? 1
                           : blocks < nbody_i_many_blocks ? (unsigned)blocks
                                                          : (unsigned)nbody_i_many_blocks);
-    config.blockDim = dim3(nbody_i_block_threads);
+    config.blockDim = dim3((unsigned)threads);
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = possible ? 1 : 0;
@@ -446,6 +462,13 @@ nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
         error = cudaLaunchKernelEx(&config, kernel, arguments...);
     }
     return nbody_i_failed(gpu, error) ? NBODY_CUDA_ERROR : NBODY_OK;
+}
+
+template <class... Parameters, class... Arguments>
+nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
+                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+{
+    return nbody_i_launch_waiting(gpu, stream, nbody_i_block_threads, kernel, arguments...);
 }
 
 /* Kernels whose blocks wait: each counts those that have arrived, from 0 on in every evaluation. */
@@ -615,12 +638,21 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
+/* Levels that evenly spread bodies have, in a tree that may have so many: 2 at least. */
+int nbody_i_usual_levels(const nbody_desc *desc, int32_t n)
+{
+    int const levels = nbody_i_even_levels(desc->leaf, n);
+    return levels < 2 ? 2 : levels < desc->levels ? levels : desc->levels;
+}
+
 /* The deepest level for which there is one entry for each possible cell up to it, and one more, in
-   n entries; 10 at most. -1: not worth a table. */
+   n entries; 10 at most, and one more than evenly spread bodies have. -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
+    int const most = desc->leaf > 0 ? nbody_i_usual_levels(desc, n) : 10;
     int level = 0;
-    while (level < 10 && level < desc->levels - 1 && nbody_i_first_candidate(level + 2) < n)
+    while (level < 10 && level < most && level < desc->levels - 1 &&
+           nbody_i_first_candidate(level + 2) < n)
         level++;
     return level > 0 ? level : -1;
 }
@@ -1253,13 +1285,12 @@ __device__ void nbody_i_store_centres(const nbody &sim, int32_t at, const nbody_
     if (threadIdx.x == 0) sim.made[at] = all;
 }
 
-/* MASS_CENTRES: a block of 64 threads for each cell, a thread for each sub-cell. */
-template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
-    nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+/* MASS_CENTRES, one level: a block of 64 threads for each cell, a thread for each sub-cell. */
+template <bool Shared>
+__device__ __forceinline__ void nbody_i_make_centres(const nbody &sim, int level,
+                                                     nbody_i_tile &tile,
+                                                     int (&sums)[NBODY_CHUNK / 32])
 {
-    const nbody &sim = device.sim;
-    __shared__ nbody_i_tile tile;
-    __shared__ int sums[NBODY_CHUNK / 32];
     int32_t const end = sim.frame->level_first[level + 1];
     for (int32_t at = sim.frame->level_first[level] + (int32_t)blockIdx.x; at < end;
          at += (int32_t)gridDim.x) {
@@ -1274,6 +1305,29 @@ template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
             nbody_i_accumulate_tiles(sim, grid, run, tile, moments);
         }
         nbody_i_store_centres(sim, at, grid, moments, sums);
+    }
+}
+
+template <bool Shared> __global__ void __launch_bounds__(NBODY_CHUNK)
+    nbody_i_centres_kernel(__grid_constant__ const nbody_device device, int level)
+{
+    __shared__ nbody_i_tile tile;
+    __shared__ int sums[NBODY_CHUNK / 32];
+    nbody_i_make_centres<Shared>(device.sim, level, tile, sums);
+}
+
+/* NBODY_FAST: of the levels from `level` on, which evenly spread bodies do not have. */
+__global__ void __launch_bounds__(NBODY_CHUNK, nbody_i_blocks_per_sm *nbody_i_block_threads /
+                                                   NBODY_CHUNK)
+    nbody_i_deep_centres_kernel(__grid_constant__ const nbody_device device, int level,
+                                nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_tile tile;
+    __shared__ int sums[NBODY_CHUNK / 32];
+    for (int deep = sim.frame->levels - 1; deep >= level; deep--) {
+        nbody_i_make_centres<true>(sim, deep, tile, sums);
+        if (deep > level) nbody_i_wait_for_all(&facts->arrived[NBODY_I_M2M_WAIT]);
     }
 }
 
@@ -3150,7 +3204,14 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
     if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST)
         return nbody_i_cuda_fast_sources(gpu, stream);
-    for (int level = sim->desc.levels - 1; level >= 2 && result == NBODY_OK; level--)
+    int levels = sim->desc.levels;
+    if (sim->desc.stage == NBODY_FAST && sim->desc.leaf > 0) {
+        levels = nbody_i_usual_levels(&sim->desc, sim->n);
+        result = nbody_i_launch_waiting(gpu, stream, NBODY_CHUNK, nbody_i_deep_centres_kernel,
+                                        gpu->device, levels,
+                                        nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    }
+    for (int level = levels - 1; level >= 2 && result == NBODY_OK; level--)
         result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }

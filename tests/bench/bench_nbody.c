@@ -8,7 +8,7 @@
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
        build/bench/bench_nbody --only auto --quick             less than 4 minutes; --max-n 10000
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
-       named: scaling threads auto function law points orders
+       named: scaling threads auto defaults function law points orders
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -1292,6 +1292,69 @@ static void bench_sets(int32_t n)
     free_bodies(&b);
 }
 
+/* ---- defaults: the call that leaves all to the header, beside the best setting ---- */
+
+/* Direct sums of few bodies, where NBODY_AUTO may take them; leaves of many sizes; all leaves on
+   one level. */
+static void default_trials(trials *t, const bodies *b, nbody_desc desc, nbody_real *potential)
+{
+    int32_t usual;
+    int k;
+    add_trial(t, b, desc, potential);
+    if (desc.method == NBODY_AUTO) {
+        desc.method = NBODY_DIRECT;
+        if (b->n <= 10000) add_trial(t, b, desc, potential);
+        desc.method = NBODY_FORCE_NODES;
+    }
+    for (k = 0; k < DEFAULT_LEAVES; k++) {
+        desc.leaf = default_leaves[k];
+        if (desc.leaf < b->n) add_trial(t, b, desc, potential);
+    }
+    desc.leaf = 0;
+    usual = nbody_levels_for(&desc, b->n);
+    for (desc.levels = usual > 3 ? usual - 1 : 3; desc.levels <= usual + 1; desc.levels++)
+        add_trial(t, b, desc, potential);
+}
+
+static void defaults_line(const bodies *b, int k)
+{
+    nbody_desc const desc = default_desc_of(k);
+    nbody_real *potential = default_cases[k].potential
+                                ? (nbody_real *)bench_alloc((size_t)b->n * sizeof *potential)
+                                : NULL;
+    default_row row = default_row_of(b, default_cases[k].name, &desc, potential != NULL);
+    trials t;
+    int j;
+    t.count = 0;
+    default_trials(&t, b, desc, potential);
+    run_trials(&t, bench.small ? 1 : b->n > 50000 ? 2 : 7, bench.quick ? 40 : 300);
+    row.ms = t.all[0].least;
+    for (j = 1; j < t.count; j++) default_trial(&row, &t.all[j].j.desc, t.all[j].least);
+    print_default(&row);
+    for (j = 0; j < t.count; j++) {
+        t.all[j].j.potential = NULL;
+        free_job(&t.all[j].j);
+    }
+    free(potential);
+}
+
+static void bench_defaults(void)
+{
+    static const int32_t sizes[] = {600, 1200, 2500, 5000, 10000, 30000, 100000, 1000000};
+    bodies (*const make[])(int32_t) = {clump_bodies, galaxy_bodies};
+    int s, input, k;
+    defaults_title();
+    for (s = 0; s < (bench.n ? 1 : bench.quick ? 5 : 8); s++)
+        for (input = 0; input < 3; input++) {
+            int32_t const n = bench.n ? bench.n : sizes[s];
+            bodies b = input == 0 ? square_bodies(n, 0) : make[input - 1](n);
+            if (!bench.max_n || n <= bench.max_n)
+                for (k = 0; k < DEFAULT_CASES; k++) defaults_line(&b, k);
+            free_bodies(&b);
+        }
+    defaults_end();
+}
+
 /* ---- all of it ---- */
 
 /* Milliseconds of one term of the direct sum, at WHOLE bodies. */
@@ -1311,7 +1374,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,overhead,auto,function,law,points,orders");
+                "threads,overhead,auto,defaults,function,law,points,orders");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1342,6 +1405,7 @@ int main(int argc, char **argv)
     if (bench_named("threads")) bench_threads(bench.n ? bench.n : 1000000);
     if (bench_named("overhead")) bench_overhead(bench.n ? bench.n : 1000000);
     if (bench_named("auto")) bench_auto();
+    if (bench_named("defaults")) bench_defaults();
     if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
     if (bench_named("orders")) bench_orders(bench.n ? bench.n : 4000);
     if (bench_named("law")) bench_law(bench.n ? bench.n : WHOLE);

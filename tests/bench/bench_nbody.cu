@@ -7,7 +7,7 @@
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
        build/cuda/bench_nbody --small      does it work at all? (also on the emulator)
        groups: pairs methods stages depth direction length pareto leaf clumps step; only when named:
-       scaling largest automatic deep auto points
+       scaling largest automatic deep auto defaults points
 
    The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not
    printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
@@ -838,6 +838,87 @@ void bench_auto(const std::vector<int32_t> &sizes)
                 worst.above, worst.rows);
 }
 
+/* ---- defaults: the call that leaves all to the header, beside the best setting --------------- */
+
+/* All calls of one nbody, so that none waits for memory. */
+struct default_calls {
+    device_bodies &on;
+    nbody_cuda &gpu;
+    nbody_real *potential;
+
+    void run(const nbody_desc &how)
+    {
+        must(nbody_cuda_fields(&gpu, &how, on.pos.data, 0, nullptr, on.b.n, on.acc.data, potential,
+                               stream));
+    }
+    /* Few runs, and only one of what is far behind `best`; 0: any. */
+    double ms(const nbody_desc &how, double best)
+    {
+        run(how);
+        double const once = sample_ms([&] { run(how); }, 0.2);
+        return bench.small || (best > 0 && once > 1.5 * best)
+                   ? once
+                   : timed([&] { run(how); }, search_runs);
+    }
+};
+
+/* Tries a setting, and keeps the best. */
+void try_setting(default_calls &calls, default_row &row, const nbody_desc &how)
+{
+    double const ms = calls.ms(how, row.best_ms);
+    default_trial(&row, &how, ms);
+}
+
+/* Direct sums of few bodies, where NBODY_AUTO may take them; leaves of many sizes; all leaves on
+   one level. Those that seem best are measured once more, in turn. */
+void defaults_line(default_calls &calls, const char *name, const nbody_desc &desc)
+{
+    default_row row = default_row_of(&calls.on.b, name, &desc, calls.potential != nullptr);
+    nbody_desc how = desc;
+    row.ms = calls.ms(desc, 0);
+    how.method = NBODY_DIRECT;
+    if (desc.method == NBODY_AUTO && calls.on.b.n <= 65536) try_setting(calls, row, how);
+    how.method = desc.method == NBODY_AUTO ? NBODY_FORCE_NODES : desc.method;
+    for (int k = 0; k < DEFAULT_LEAVES; k++) {
+        how.leaf = default_leaves[k];
+        if (how.leaf < calls.on.b.n) try_setting(calls, row, how);
+    }
+    how.leaf = 0;
+    int32_t const usual = nbody_levels_for(&how, calls.on.b.n);
+    for (how.levels = usual > 3 ? usual - 1 : 3; how.levels <= usual + 1; how.levels++)
+        try_setting(calls, row, how);
+    for (int k = 0; k < 3; k++) {
+        row.ms = std::min(row.ms, calls.ms(desc, 0));
+        row.best_ms = std::min(row.best_ms, calls.ms(row.best, 0));
+    }
+    calls.run(desc);
+    must(nbody_cuda_check(&calls.gpu, nullptr, stream));
+    print_default(&row);
+}
+
+void defaults_rows(int32_t n)
+{
+    bodies (*const make[])(int32_t) = {[](int32_t count) { return square_bodies(count, 0); },
+                                       clump_bodies, galaxy_bodies};
+    for (int input = 0; input < (n > 1000000 ? 1 : 3); input++) {
+        device_bodies on(make[input](n));
+        device_array<nbody_real> potential(static_cast<std::size_t>(n));
+        nbody_cuda gpu = {};
+        for (int k = 0; k < DEFAULT_CASES; k++) {
+            default_calls calls = {on, gpu, default_cases[k].potential ? potential.data : nullptr};
+            defaults_line(calls, default_cases[k].name, default_desc_of(k));
+        }
+        nbody_cuda_free(&gpu);
+    }
+}
+
+void bench_defaults(const std::vector<int32_t> &sizes)
+{
+    defaults_title();
+    for (int32_t n : sizes) defaults_rows(n);
+    defaults_end();
+}
+
 /* ---- deep: half of the bodies in a clump of 1e-6. Wall time, as such a build waits ----------- */
 
 bodies deep_bodies(int32_t n)
@@ -1133,7 +1214,7 @@ int main(int argc, char **argv)
     bench_start(
         argc, argv, "bench_nbody_cuda",
         "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest,"
-        "automatic,deep,auto,points");
+        "automatic,deep,auto,defaults,points");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -1155,6 +1236,9 @@ int main(int argc, char **argv)
     if (bench_named("auto"))
         bench_auto(sizes_of({100, 1000, 2000, 3000, 4000, 6000, 8000, 10000, 12000, 16000, 24000,
                              32000, 50000, 100000, 1000000}));
+    if (bench_named("defaults"))
+        bench_defaults(sizes_of({1000, 3000, 10000, 30000, 100000, 200000, 400000, 1000000,
+                                 10000000}));
     if (bench_named("deep")) bench_deep(sizes_of({10000, 100000, 1000000}));
     if (bench_named("points")) bench_points(sizes_of({100000, 1000000}));
     if (bench_named("scaling")) bench_scaling<body_case>();

@@ -401,6 +401,145 @@ BENCH_FN void leaf_cell(const bodies *b, const char *name, int32_t leaf, double 
     bench_cell(&row, ns);
 }
 
+/* ---- defaults: the call that leaves all to the header, beside the best setting ---- */
+
+typedef struct default_case {
+    const char *name;
+    nbody_method method;
+    int order;
+    nbody_law law;
+    double softening;
+    int potential;
+} default_case;
+
+enum { DEFAULT_CASES = 13, DEFAULT_LEAVES = 13 };
+
+/* NBODY_AUTO, and methods that are given; the rest of the desc is 0. */
+static const default_case default_cases[DEFAULT_CASES] = {
+    {"AUTO", NBODY_AUTO, 0, NBODY_INVERSE_SQUARE, 0, 0},
+    {"AUTO, potentials", NBODY_AUTO, 0, NBODY_INVERSE_SQUARE, 0, 1},
+    {"AUTO, softened", NBODY_AUTO, 0, NBODY_INVERSE_SQUARE, SOFT, 0},
+    {"AUTO, 1/d", NBODY_AUTO, 0, NBODY_INVERSE, 0, 0},
+    {"AUTO, 1/d, potentials", NBODY_AUTO, 0, NBODY_INVERSE, 0, 1},
+    {"AUTO, order 6", NBODY_AUTO, 6, NBODY_INVERSE_SQUARE, 0, 0},
+    {"AUTO, order 8", NBODY_AUTO, 8, NBODY_INVERSE_SQUARE, 0, 0},
+    {"AUTO, 1/d, order 8", NBODY_AUTO, 8, NBODY_INVERSE, 0, 0},
+    {"VP", NBODY_VIRTUAL_PARTICLES, 0, NBODY_INVERSE_SQUARE, 0, 0},
+    {"VP, order 2", NBODY_VIRTUAL_PARTICLES, 2, NBODY_INVERSE_SQUARE, 0, 0},
+    {"FN8", NBODY_FORCE_NODES, 1, NBODY_INVERSE_SQUARE, 0, 0},
+    {"FN4c", NBODY_FORCE_NODES, 4, NBODY_INVERSE_SQUARE, 0, 0},
+    {"C8", NBODY_FORCE_NODES, 8, NBODY_INVERSE_SQUARE, 0, 0}};
+
+static const int32_t default_leaves[DEFAULT_LEAVES] = {24,  32,  48,  64,  80,  100, 128,
+                                                       160, 200, 256, 320, 400, 512};
+
+BENCH_FN nbody_desc default_desc_of(int k)
+{
+    const default_case *c = &default_cases[k];
+    nbody_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.method = c->method;
+    desc.order = c->order;
+    desc.law = c->law;
+    desc.softening = (nbody_real)c->softening;
+    if (strcmp(c->name, "FN4c") == 0) desc.sources = NBODY_MASS_CENTRES;
+    return desc;
+}
+
+typedef struct default_row {
+    const bodies *b;
+    const char *name;
+    int potential;
+    double ms, best_ms;     /* best_ms 0: nothing was tried */
+    nbody_desc desc, best;
+} default_row;
+
+static const double default_bar = 1.1;
+
+typedef struct default_worst { int rows, above; double ratio; char where[80]; } default_worst;
+
+static default_worst default_all;
+
+BENCH_FN default_row default_row_of(const bodies *b, const char *name, const nbody_desc *desc,
+                                    int potential)
+{
+    default_row row;
+    memset(&row, 0, sizeof row);
+    row.b = b;
+    row.name = name;
+    row.potential = potential;
+    row.desc = *desc;
+    return row;
+}
+
+BENCH_FN void default_setting(char *text, size_t bytes, const nbody_desc *desc)
+{
+    if (desc->method == NBODY_DIRECT) snprintf(text, bytes, "DIRECT");
+    else if (desc->levels > 0) snprintf(text, bytes, "levels %d", (int)desc->levels);
+    else snprintf(text, bytes, "leaf %d", (int)desc->leaf);
+}
+
+/* One setting was measured. */
+BENCH_FN void default_trial(default_row *row, const nbody_desc *how, double ms)
+{
+    char text[96], setting[32];
+    bench_row_s csv;
+    default_setting(setting, sizeof setting, how);
+    snprintf(text, sizeof text, "%s: %s", row->name, setting);
+    memset(&csv, 0, sizeof csv);
+    csv.group = "defaults";
+    csv.workload = row->b->name;
+    csv.method = text;
+    csv.n = row->b->n;
+    csv.ms = ms;
+    bench_csv(&csv);
+    if (row->best_ms > 0 && ms >= row->best_ms) return;
+    row->best_ms = ms;
+    row->best = *how;
+}
+
+BENCH_FN void defaults_title(void)
+{
+    printf("\ndefaults: a call that leaves all to the header, beside the best of DIRECT, leaves of "
+           "many sizes, and one level for all leaves\n%-16s %-24s %10s %10s  %-12s %7s\n",
+           "workload", "call", "default ms", "best ms", "that is", "ratio");
+}
+
+BENCH_FN void print_default(const default_row *row)
+{
+    double const ratio = row->best_ms > 0 ? row->ms / row->best_ms : 1;
+    char setting[32];
+    bench_row_s csv;
+    default_setting(setting, sizeof setting, &row->best);
+    printf("%-16s %-24s", row->b->name, row->name);
+    bench_number(row->ms, 10);
+    bench_number(row->best_ms, 10);
+    printf("  %-12s", setting);
+    bench_number(ratio, 7);
+    printf("  %s\n", ratio <= default_bar ? "ok" : "above");
+    fflush(stdout);
+    memset(&csv, 0, sizeof csv);
+    csv.group = "defaults";
+    csv.workload = row->b->name;
+    csv.method = row->name;
+    csv.n = row->b->n;
+    csv.ms = row->ms;
+    csv.peer_ms = row->best_ms;
+    bench_csv(&csv);
+    default_all.rows++;
+    default_all.above += ratio > default_bar;
+    if (ratio <= default_all.ratio) return;
+    default_all.ratio = ratio;
+    snprintf(default_all.where, sizeof default_all.where, "%s, %s", row->b->name, row->name);
+}
+
+BENCH_FN void defaults_end(void)
+{
+    printf("defaults: at worst %.2f times the best, %s; %d of %d rows above %.1f\n",
+           default_all.ratio, default_all.where, default_all.above, default_all.rows, default_bar);
+    bench_check(default_all.rows > 0, "defaults: no row");
+}
+
 /* ---- direction and length: the source's Figures 17 and 18 ---- */
 
 /* The force on one body, summed in double, and as the source does it: floats, one after the

@@ -212,6 +212,7 @@ static double call_work(int call, int s, int32_t n)
     unsigned char *bytes = NULL;
     int64_t needed = 0;
     double work;
+    d.leaf = 80; /* for any n */
     memset(&moving, 0, sizeof moving);
     moving.pos = b.pos;
     moving.vel = b.acc;

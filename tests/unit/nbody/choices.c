@@ -153,17 +153,17 @@ static void test_defaults(void **state)
     /* the leaves that were measured best: the bench's group `leaf` */
     for (order = 1; order <= NBODY_MAX_ORDER; order++) {
         d.order = order;
-        CHECK_RESULT(nbody_defaults(&out, &d, 100), NBODY_OK);
-        CHECK(out.leaf == (order == 1 ? 128 : order <= 4 ? 80 : order <= 6 ? 144 : 160));
+        CHECK_RESULT(nbody_defaults(&out, &d, 60), NBODY_OK);
+        CHECK(out.leaf == (order == 1 ? 128 : order <= 4 ? 80 : order <= 6 ? 144 : 200));
         d.sources = NBODY_MASS_CENTRES;
-        CHECK_RESULT(nbody_defaults(&out, &d, 100), NBODY_OK);
+        CHECK_RESULT(nbody_defaults(&out, &d, 60), NBODY_OK);
         CHECK(out.leaf == (order == 1 ? 128 : 64));
         d.sources = NBODY_SOURCES_AUTO;
     }
     d = empty_desc();
     d.method = NBODY_VIRTUAL_PARTICLES;
     CHECK_RESULT(nbody_defaults(&out, &d, 10), NBODY_OK);
-    CHECK(out.leaf == 128);
+    CHECK(out.leaf == 80);
     CHECK(out.order == 1 && out.sources == NBODY_MASS_CENTRES && out.subcells == 8);
     d.levels = 5;
     d.order = 2;
@@ -178,6 +178,29 @@ static void test_defaults(void **state)
     CHECK(out.levels == 5 && out.leaf == 9);
     CHECK_RESULT(nbody_defaults(&d, &d, 10), NBODY_OK); /* in place, and again: it stays */
     CHECK(same(&d, &out, sizeof d));
+}
+
+/* The default leaf is not near the number of bodies that cells have where these are spread evenly:
+   all leaves are on one level. 20 cells of 64 have 80 bodies and more of 5000, 10 of 16 of 1300. */
+static void test_even_leaves(void **state)
+{
+    static const int32_t sizes[] = {1300, 5000};
+    nbody_desc d = empty_desc();
+    nbody sim = {0};
+    int k, last;
+    (void)state;
+    d.method = NBODY_FORCE_NODES;
+    for (k = 0; k < COUNT_OF(sizes); k++) {
+        int32_t const n = sizes[k];
+        real *pos = NEW(real, 2 * n);
+        int32_t i;
+        for (i = 0; i < 2 * n; i++) pos[i] = (real)oracle_between(&dice, 0, 1);
+        CHECK_RESULT(nbody_build(&sim, &d, pos, 0, NULL, n), NBODY_OK);
+        last = sim.frame->levels - 1;
+        CHECK(sim.frame->cells == ((1 << 2 * (last + 1)) - 1) / 3);
+        free(pos);
+    }
+    nbody_free(&sim);
 }
 
 /* Few bodies: the direct sum; many: not. sim.desc says which. */

@@ -311,6 +311,7 @@ static void test_two_deep_clusters(void **state)
         double worst = 0;
         d.method = FN;
         d.order = order;
+        d.leaf = N / 4;
         CHECK_RESULT(nbody_accelerations(&sim, &d, pos, 0, NULL, N, acc), NBODY_OK);
         CHECK(sim.frame->levels == NBODY_KEY_LEVELS);
         for (i = 0; i < N; i++) {

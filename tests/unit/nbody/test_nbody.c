@@ -108,6 +108,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_few_are_not_cut),
     TEST(test_texts),
     TEST(test_defaults),
+    TEST(test_even_leaves),
     TEST(test_automatic_method),
     TEST(test_levels_for),
     TEST(test_strides),

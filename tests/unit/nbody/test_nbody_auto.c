@@ -59,15 +59,15 @@ static double whole_lanes(double count) { return ceil(count / 16) * 16; }
 
 static double direct_cost(void)
 {
-    return whole_lanes(now.n) * now.n * (now.law ? 0.64 : 1);
+    return whole_lanes(now.n) * now.n * (now.law ? 0.52 : 1);
 }
 
-/* One term is 1 (1/d: 0.64), a product and a sum of a table 0.32, of powers 0.45, an entry of a
+/* One term is 1 (1/d: 0.52), a product and a sum of a table 0.32, of powers 0.45, an entry of a
    table that is filled 29 (for all three parts); a cell 2450, a body 57 and 5.5 a node;
    16 targets begin with a run of sources: 110. */
 static double cost_of(const nbody *sim)
 {
-    double const term = now.law ? 0.64 : 1, k2 = now.order == 1 ? 4 : now.order * now.order;
+    double const term = now.law ? 0.52 : 1, k2 = now.order == 1 ? 4 : now.order * now.order;
     double cost = now.n * (57 + 5.5 * k2), near_terms = 0;
     nbody_counts counts;
     int32_t c;
