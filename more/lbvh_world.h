@@ -107,10 +107,10 @@ extern "C" {
    ways to the deepest ones are shortened alone (lbvh_i_shorten). So in updates that change few
    leaves, at most one of 128, a change costs O(log n), in whatever order objects come, and the tree
    stays as good as a new one. Updates that change more leave leaves that move a little in their
-   places, which is cheaper (and, where more than one of 16 changes, refit all nodes at once), and
-   build the tree again (lbvh_build, then the nodes in depth-first order) when more than a quarter
-   of its leaves change, or as many as it has have changed in such updates: a change costs O(log n)
-   in the mean. A rebuild looks at no object outside its tree.
+   places, which is cheaper (in tasks all nodes are refitted, where more than one of 16 changes),
+   and build the tree again (lbvh_build, then the nodes in depth-first order) when more than a
+   quarter of its leaves change, or as many as it has have changed in such updates: a change costs
+   O(log n) in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -2514,9 +2514,10 @@ typedef struct lbvh_i_ways {
 } lbvh_i_ways;
 
 /* Of the changed objects begin .. end - 1: leaves of trees that are rebuilt next are forgotten, and
-   those that stay in a tree that is refitted as a whole get their boxes. How many are left. */
+   those that stay in a tree that is refitted as a whole get their boxes; `up`: the nodes above
+   them, too. How many are left. */
 static int32_t lbvh_i_place_some(lbvh_world *world, const lbvh_i_ways *ways, int32_t begin,
-                                 int32_t end)
+                                 int32_t end, int up)
 {
     int32_t k, left = 0;
     for (k = begin; k < end; k++) {
@@ -2531,6 +2532,7 @@ static int32_t lbvh_i_place_some(lbvh_world *world, const lbvh_i_ways *ways, int
         } else if (ways->whole[object->tree] && lbvh_i_leaf_stays(world, index, 1)) {
             lbvh_i_put_leaf(world, tree, object->leaf, index, tree->node[object->leaf].skip);
             object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_LEAF);
+            if (up) lbvh_i_refit_up(tree, tree->parent[object->leaf]);
             continue;
         }
         left += object->leaf >= 0 || (object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)]);
@@ -2557,10 +2559,11 @@ static void lbvh_i_refit_below(lbvh_world_tree *tree, int32_t root)
 static void lbvh_i_place_leaves(lbvh_world *world, const lbvh_i_ways *ways)
 {
     int32_t k, t, left = lbvh_i_place_in_pieces(world, ways);
-    if (left < 0) left = lbvh_i_place_some(world, ways, 0, world->changed_count);
+    int const up = left < 0 && !world->not_run; /* the same boxes, serially in less time */
+    if (left < 0) left = lbvh_i_place_some(world, ways, 0, world->changed_count, up);
     for (t = 0; t < 2; t++) {
         if (!ways->whole[t]) continue;
-        if (!lbvh_i_refit_in_world_pieces(world, &world->tree[t]))
+        if (!up && !lbvh_i_refit_in_world_pieces(world, &world->tree[t]))
             lbvh_i_refit_below(&world->tree[t], 0);
         lbvh_i_give_reason(world, LBVH_REFIT);
     }
@@ -3084,7 +3087,7 @@ static void lbvh_i_place_piece(void *context, int32_t k)
     lbvh_i_changes_job *job = (lbvh_i_changes_job *)context;
     int32_t const n = job->world->changed_count;
     job->count[k] = lbvh_i_place_some(job->world, job->ways, (int32_t)lbvh_i_cut(n, job->pieces, k),
-                                      (int32_t)lbvh_i_cut(n, job->pieces, k + 1));
+                                      (int32_t)lbvh_i_cut(n, job->pieces, k + 1), 0);
 }
 
 /* lbvh_i_place_some for all; -1: it has to be done yet. */
