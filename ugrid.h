@@ -7087,7 +7087,7 @@ static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
 
 /* Does it take the counting sort? SORT does, too, where that is faster: it gives the same arrays.
    (Its radix sort is faster from about 40 cells a particle on, measured.) */
-static int ugrid_i_counts(const ugrid *grid)
+static int ugrid_i_is_counted(const ugrid *grid)
 {
     if (grid->desc.method == UGRID_COUNT) return 1;
     return grid->desc.method == UGRID_SORT && grid->cell_count / 32 <= grid->n + 512;
@@ -7097,7 +7097,7 @@ static int ugrid_i_counts(const ugrid *grid)
 static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result)
 {
     if (ugrid_i_build_pieces(grid, grid->n) > 1) *result = ugrid_i_build_in_pieces(grid);
-    else if (ugrid_i_counts(grid)) *result = ugrid_i_count_faster(grid);
+    else if (ugrid_i_is_counted(grid)) *result = ugrid_i_count_faster(grid);
     else return 0;
     return 1;
 }

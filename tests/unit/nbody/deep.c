@@ -160,7 +160,7 @@ static void test_deep_terms(void **state)
         int64_t const few = near_terms(kind, &settings[chosen[k]], n),
             many = near_terms(kind, &settings[chosen[k]], 4 * n);
         CHECK(small_run() || kind == DECADES || many < 6 * few); /* few, and all cells are chains */
-        CHECK(many < 1000 * (int64_t)(4 * n));
+        CHECK(many < 1300 * (int64_t)(4 * n)); /* leaves of at most 200, and those beside them */
     }
 }
 
