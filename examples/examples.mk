@@ -155,7 +155,7 @@ wheel:
 # that have the driver only. CUDA_LIBRARIES: a folder that has both libraries already.
 CUDA_LIBRARIES ?= $(CURDIR)/build/cuda-wheel
 wheel-cuda:
-	@[ -f '$(CUDA_LIBRARIES)/libnearfield64_cuda.so' ] || $(MAKE) shared-cuda \
+	@[ '$(CUDA_LIBRARIES)' != '$(CURDIR)/build/cuda-wheel' ] || $(MAKE) shared-cuda \
 	    CUDA_DIR='$(CUDA_LIBRARIES)' CUDA_ARCH=all-major \
 	    NVCCFLAGS='-O3 --compress-mode=size -Xlinker -s'
 	python3 -m pip wheel packaging/python/cuda --no-deps --wheel-dir build/wheels \

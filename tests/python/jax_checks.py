@@ -144,6 +144,9 @@ def check_refusals():
     refused(ValueError, "capacity must be", nj.neighbor_list, x, cell, True, 0.3, 0)
     refused(ValueError, "must be given", jax.jit(lambda x: nj.neighbor_list(x, 1.0, True, 0.3)), x)
     refused(ValueError, "float32 or float64", nj.neighbor_list, x.astype(np.float16), 1.0, True, 1)
+    refused(ValueError, "more than 2^31", jax.eval_shape,
+            lambda x: nj.neighbor_list(x, cell, True, 0.3, 9),
+            jax.ShapeDtypeStruct((2**31, 3), float))
     bad = x.copy()
     bad[17, 1] = np.nan
     find = jax.jit(lambda x, cell: nj.neighbor_list(x, cell, True, 0.3, 900))

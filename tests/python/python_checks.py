@@ -2067,6 +2067,15 @@ def check_dlpack_out():
     refused(BufferError, "no elements", Lender(np.zeros(3, bool), False).__dlpack__)
     assert np.from_dlpack(Lender(np.zeros((0, 3)), versioned)).shape == (0, 3)
     assert np.from_dlpack(Lender(np.array(3.0), versioned)).shape == ()
+    # The loan outlives the modules of nearfield.
+    program = ("import sys, numpy as np\nfrom nearfield import _binding, _dlpack\n"
+               "a, lib = np.zeros(9), _binding.library(np.dtype(float), False)\n"
+               "def lend(*_, **__):\n"
+               "    return _dlpack.lend(lib, a, a.ctypes.data, (9,), a.dtype, (1, 0), 0, 0)\n"
+               "class Lender:\n    __dlpack__, __dlpack_device__ = lend, lambda _: (1, 0)\n"
+               "sys.kept = np.from_dlpack(Lender()), lend()")
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60,
+                   env={**os.environ, "PYTHONPATH": sys.path[0]})
 
 
 def check_dlpack_in():

@@ -50,12 +50,12 @@ typedef struct nearfield_i_lent {
     int64_t shape[NEARFIELD_I_MOST_AXES], strides[NEARFIELD_I_MOST_AXES];
 } nearfield_i_lent;
 
-static const nearfield_python *nearfield_i_python;     /* the process has one */
+static nearfield_python nearfield_i_python;     /* a copy, which outlives Python's memory */
 
 /* The loan ends. */
 static void nearfield_i_return(nearfield_i_lent *lent)
 {
-    const nearfield_python *python = nearfield_i_python;
+    const nearfield_python *python = &nearfield_i_python;
     if (python->is_there()) {
         int const state = python->lock();
         python->let_go(lent->owner);
@@ -77,7 +77,7 @@ static void nearfield_i_return_versioned(nearfield_i_versioned *self)
 /* A packed array of `axes` lengths whose memory lives as long as `owner`, a reference to which now
    is the borrower's. device: 1 = the CPU's memory, 2 = CUDA's, number `id`; code: 0 = int, 1 =
    unsigned, 2 = float, of so many bits. Returns what the capsule holds, of version 0 or 1; NULL: no
-   memory, or more than 8 axes. `python` must stay. */
+   memory, or more than 8 axes. */
 NEARFIELD_API void *nearfield_lend(const nearfield_python *python, void *owner, void *data,
                                    const int64_t *shape, int32_t axes, int32_t code, int32_t bits,
                                    int32_t device, int32_t id, int32_t version, uint64_t flags)
@@ -93,7 +93,7 @@ NEARFIELD_API void *nearfield_lend(const nearfield_python *python, void *owner, 
         lent->strides[a] = stride;
         stride *= shape[a];
     }
-    nearfield_i_python = python;
+    nearfield_i_python = *python;
     lent->owner = owner;
     lent->managed.tensor.data = data;
     lent->managed.tensor.device_type = device;
@@ -118,7 +118,7 @@ NEARFIELD_API void *nearfield_lend(const nearfield_python *python, void *owner, 
    nothing to do. */
 NEARFIELD_API void nearfield_untaken(void *capsule)
 {
-    const nearfield_python *python = nearfield_i_python;
+    const nearfield_python *python = &nearfield_i_python;
     nearfield_i_managed *managed = NULL;
     nearfield_i_versioned *versioned = NULL;
     if (python->is_valid(capsule, "dltensor"))

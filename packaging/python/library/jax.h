@@ -245,7 +245,7 @@ static void *nearfield_i_each_system(const nearfield_i_xla_call *call, nearfield
     memset(&box, 0, sizeof box);
     for (s = 0; s < systems; s++) {
         nlist_result result;
-        search->pos = (const nlist_real *)given[0]->data + 3 * n * s;
+        search->pos = (const nlist_real *)given[0]->data + 3 * (int64_t)n * s;
         nearfield_i_set_box(&box, (const nlist_real *)given[1]->data + 9 * s,
                             (const int32_t *)given[2]->data + 3 * s);
         to.i = (int32_t *)made[0]->data + to.capacity * s;

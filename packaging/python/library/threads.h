@@ -5,7 +5,10 @@
    as the library: threads are started by the first calls that want them, and sleep between calls.
    Any number of threads may call at once, also from within a task; the pool has as many threads as
    all calls under way want together. A call does its own tasks too, and so waits for no thread that
-   has none. After a fork the child has an empty pool. The threads leave signals to the caller's. */
+   has none. After a fork the child has an empty pool. The threads leave signals to the caller's,
+   but for those of a fault of their own. They round, and treat subnormals, as the caller does. */
+
+#include <fenv.h>
 
 #if defined(_WIN32)
 #ifndef WIN32_LEAN_AND_MEAN
@@ -45,6 +48,7 @@ typedef struct nearfield_i_call {
     int32_t next, tasks;
     int32_t helpers;            /* threads that may still join it */
     int32_t inside;             /* threads that have */
+    fenv_t numbers;             /* how the caller rounds, and whether subnormals are 0 for it */
     int32_t forks;              /* of the pool when it began: after another one, nobody is inside */
     struct nearfield_i_call *other; /* a list */
 } nearfield_i_call;
@@ -126,6 +130,10 @@ static int nearfield_i_start(nearfield_i_pool *pool, nearfield_i_thread *thread)
     if (!watched && pthread_atfork(NULL, NULL, nearfield_i_forked) != 0) return 0;
     watched = 1;
     (void)sigfillset(&every);
+    (void)sigdelset(&every, SIGSEGV); /* blocked, they would end the process without a handler */
+    (void)sigdelset(&every, SIGBUS);
+    (void)sigdelset(&every, SIGFPE);
+    (void)sigdelset(&every, SIGILL);
     (void)pthread_sigmask(SIG_SETMASK, &every, &had);
     failed = pthread_create(thread, NULL, nearfield_i_begin, pool);
     (void)pthread_sigmask(SIG_SETMASK, &had, NULL);
@@ -159,6 +167,7 @@ static void nearfield_i_help(nearfield_i_pool *pool)
         }
         call->helpers--;
         call->inside++;
+        (void)fesetenv(&call->numbers);
         nearfield_i_work_off(pool, call);
         if (--call->inside == 0) nearfield_i_signal_all(&pool->done);
     }
@@ -199,6 +208,7 @@ NEARFIELD_API void nearfield_run(ugrid_task *task, void *context, int32_t tasks,
         for (; call.next < tasks; call.next++) task(context, call.next);
         return;
     }
+    (void)fegetenv(&call.numbers);
     nearfield_i_open(pool, &call);
     nearfield_i_lock(&pool->lock);
     nearfield_i_work_off(pool, &call);

@@ -176,7 +176,7 @@ def _open(path: str, dtype: Any, device: bool) -> Any:
         try:
             function = dll[real]
         except AttributeError:
-            raise Error("%s has no %s: it was built without %s" % (
+            raise Error("%s has no %s: it is of another version, or was built without %s" % (
                 dll._name, real, "doubles" if double else "floats")) from None
         function.restype = types[result]
         function.argtypes = [types[argument] for argument in arguments]

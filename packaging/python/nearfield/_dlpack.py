@@ -13,6 +13,8 @@ import numpy as np
 CPU, CUDA = 1, 2                            # DLDeviceType
 _CODES = {"i": 0, "u": 1, "f": 2}           # DLDataTypeCode
 _NAMES = b"dltensor", b"dltensor_versioned"
+for _name in _NAMES:                        # a capsule has its address, also when Python ends
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_name))
 _COPIED = 2                                 # DLPACK_FLAG_BITMASK_IS_COPIED
 
 

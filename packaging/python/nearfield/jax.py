@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _binding
+from ._arrays import count_of
 from ._memory import _fixed_bytes
 from ._neighbors import check_cutoff
 
@@ -92,6 +93,7 @@ def neighbor_list(positions: Any, cell: Any = None, pbc: Any = None, cutoff: flo
     x = _real(positions)
     if x.ndim != 2 or x.shape[1] != 3:
         raise ValueError("positions: expected an array of shape (n, 3), not %s" % (x.shape,))
+    count_of(x.shape[0])
     check_cutoff(x.dtype, cutoff)
     vectors, flags = _box(x, cell, pbc)
     find = functools.partial(_find, x, vectors, flags, cutoff, half, self_interaction, sorted)

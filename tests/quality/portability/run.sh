@@ -261,7 +261,7 @@ run_threads() {
     local out
     out=$(mktemp -d "$work/threads.XXXXXX")
     # shellcheck disable=SC2086
-    if { $2 -I"$root" "$here/threads.c" -o "$out/threads.exe" ${4:-} &&
+    if { $2 -I"$root" "$here/threads.c" -o "$out/threads.exe" ${4:-} -lm &&
         timeout 300 $3 "$out/threads.exe"; } >"$out/log" 2>&1 </dev/null
     then ok "$1"; else failure "$1" "$out/log"; fi
 }
