@@ -5419,7 +5419,7 @@ static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
 /* The key of point q, or of place q where keys are dealt. */
 static uint64_t lbvh_i_row_key(const lbvh_i_rows_job *job, int32_t q)
 {
-    return job->dealt ? job->key[job->rows->m + q] : lbvh_i_point_key(job->rows, q);
+    return job->dealt ? (job->key + job->rows->m)[q] : lbvh_i_point_key(job->rows, q);
 }
 
 /* A task: the rows of its points, in their order. */
