@@ -273,11 +273,10 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
    found are there, all others come with a later update that succeeds. world.begun and world.ended
    list what this update did, then too: a pair is listed once when it begins and once when it ends,
-   whichever update fails. The same calls give the same
-   pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
-   rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
-   is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
-   update is complete. */
+   whichever update fails. The same calls give the same pairs in the same order, whatever
+   world.desc.parallel, which you may change. In its tasks run refits, rebuilds and searches.
+   Searches take memory in proportion to the objects and pairs; where there is none the calling
+   thread does them. LBVH_NOT_RUN: so it did where `run` left a task out; the update is complete. */
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
 
 /* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
