@@ -193,7 +193,7 @@
 
    >>changes
 
-   0.2.0  2026-11-28. Parts: lbvh_world, lbvh_wide, lbvh_optimize and lbvh_split_top. LBVH_PLOC;
+   0.2.0  2026-11-28. Parts: lbvh_world, lbvh_wide, lbvh_nearest, lbvh_optimize. LBVH_PLOC;
           threads; lbvh_nearest_rows; pairs of sparse boxes faster
    0.1.0  first version
 */
