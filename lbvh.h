@@ -193,7 +193,7 @@
 
    >>changes
 
-   0.2.0  2026-11-28. Parts: lbvh_world, lbvh_wide, lbvh_optimize and lbvh_split_top. LBVH_PLOC;
+   0.2.0  2026-11-28. Parts: lbvh_world, lbvh_wide, lbvh_nearest, lbvh_optimize. LBVH_PLOC;
           threads; lbvh_nearest_rows; pairs of sparse boxes faster
    0.1.0  first version
 */
@@ -5419,7 +5419,7 @@ static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
 /* The key of point q, or of place q where keys are dealt. */
 static uint64_t lbvh_i_row_key(const lbvh_i_rows_job *job, int32_t q)
 {
-    return job->dealt ? job->key[job->rows->m + q] : lbvh_i_point_key(job->rows, q);
+    return job->dealt ? (job->key + job->rows->m)[q] : lbvh_i_point_key(job->rows, q);
 }
 
 /* A task: the rows of its points, in their order. */

@@ -30,7 +30,7 @@
    >>rules: those of lbvh.h, and
 
    Masks    A tree with desc.masks is searched by the walk of lbvh.h.
-   Memory   nothing is allocated. Stack: 4 KB.
+   Memory   nothing is allocated. Stack: 7 KB (double: 8).
    Double   and processors without SSE2: no vectors and no keys, and less is gained.
 
    Source   J. H. Friedman, J. L. Bentley, R. A. Finkel, An Algorithm for Finding Best Matches in
@@ -277,10 +277,12 @@ LBVH_I_HOT void lbvh_i_four_distances(const lbvh_real p[3], const lbvh_node *con
 /* Tests a run of leaves. */
 LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, const lbvh_i_run *run)
 {
-    const lbvh_node *leaf = lbvh_i_leaf(s->tree, run->first),
-                    *const last = lbvh_i_leaf(s->tree, run->last);
-    for (; leaf <= last; leaf += 4) {
-        int32_t const count = (int32_t)(last - leaf) + 1;
+    const lbvh_node *const first = lbvh_i_leaf(s->tree, run->first);
+    int32_t const leaves = run->last - run->first + 1;
+    int32_t at;
+    for (at = 0; at < leaves; at += 4) {
+        int32_t const count = leaves - at;
+        const lbvh_node *const leaf = first + at;
         const lbvh_node *const four[4] = {leaf, leaf + (count > 1), count > 2 ? leaf + 2 : leaf,
                                           count > 3 ? leaf + 3 : leaf};
         lbvh_real d2[4];

@@ -273,18 +273,18 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
    found are there, all others come with a later update that succeeds. world.begun and world.ended
    list what this update did, then too: a pair is listed once when it begins and once when it ends,
-   whichever update fails. The same calls give the same
-   pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
-   rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
-   is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
-   update is complete. */
+   whichever update fails. The same calls give the same pairs in the same order, whatever
+   world.desc.parallel, which you may change. In its tasks run refits, rebuilds and searches.
+   Searches take memory in proportion to the objects and pairs; where there is none the calling
+   thread does them. LBVH_NOT_RUN: so it did where `run` left a task out; the update is complete. */
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
 
 /* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
 LBVH_API lbvh_id lbvh_world_id(const lbvh_world *world, int32_t index);
 LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32_t *index);
 
-/* The pair of two indices: its place in world.pair, -1: there is none. O(pairs of a). */
+/* The pair of two indices: its place in world.pair, -1: there is none. O(pairs of the one that has
+   fewer). */
 LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b);
 
 /* LBVH_OK, or LBVH_INVALID where trees, lists or pairs are damaged. For tests. O(n + pairs). */
@@ -2416,12 +2416,18 @@ LBVH_API lbvh_result lbvh_world_box(const lbvh_world *world, int32_t index, lbvh
 
 LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b)
 {
-    int32_t entry;
-    if (!world || a < 0 || a >= world->count) return -1;
-    entry = world->object[a].first_pair;
-    while (entry >= 0 && world->pair[entry / 2].object[1 - entry % 2] != b)
-        entry = world->pair[entry / 2].next[entry % 2];
-    return entry < 0 ? -1 : entry / 2;
+    int32_t of_a, of_b;
+    if (!world || a < 0 || a >= world->count || b < 0 || b >= world->count) return -1;
+    of_a = world->object[a].first_pair;
+    of_b = world->object[b].first_pair;
+    while (of_a >= 0 && of_b >= 0) { /* a pair is in both lists */
+        const lbvh_pair *p = &world->pair[of_a / 2], *q = &world->pair[of_b / 2];
+        if (p->object[1 - of_a % 2] == b) return of_a / 2;
+        if (q->object[1 - of_b % 2] == a) return of_b / 2;
+        of_a = p->next[of_a % 2];
+        of_b = q->next[of_b % 2];
+    }
+    return -1;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2430,7 +2436,8 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_FEW_OF = 128,     /* of so many leaves one: few changes */
-       LBVH_I_WHOLE_OF = 16,    /* more than that: all nodes are refitted at once */
+       LBVH_I_WHOLE_OF = 16,    /* more than that: leaves that stay come first (in tasks: then all
+                                   inner nodes) */
        LBVH_I_UNSORTED = 256 }; /* so few changes are taken in as they came */
 
 /* 1 if the leaf of a changed object gets its new box in its place: the parent's box holds that
@@ -2495,10 +2502,11 @@ static void lbvh_i_count_changes(lbvh_world *world, lbvh_i_changes leaves[2])
     }
 }
 
-/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th. */
-LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
+/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th, before `end`: others
+   may be another task's. */
+LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k, int32_t end)
 {
-    int32_t const last = world->changed_count - 1, later = k + 8 < last ? k + 8 : last,
+    int32_t const last = end - 1, later = k + 8 < last ? k + 8 : last,
                   soon = k + 4 < last ? k + 4 : last;
     const lbvh_object *object = &world->object[world->changed[soon]];
     int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
@@ -2510,7 +2518,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
 /* How an update treats a tree. */
 typedef struct lbvh_i_ways {
     int rebuild[2], many[2];
-    int whole[2];       /* leaves that stay get their boxes, then all inner nodes theirs */
+    int whole[2];       /* leaves that stay get their boxes first, all others their places then */
 } lbvh_i_ways;
 
 /* Of the changed objects begin .. end - 1: leaves of trees that are rebuilt next are forgotten, and
@@ -2524,7 +2532,7 @@ static int32_t lbvh_i_place_some(lbvh_world *world, const lbvh_i_ways *ways, int
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
         lbvh_world_tree *tree = &world->tree[object->tree];
-        lbvh_i_prefetch_leaves(world, k);
+        lbvh_i_prefetch_leaves(world, k, end);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && ways->rebuild[object->tree]) {
             tree->node[object->leaf].link = ~LBVH_I_NO_OBJECT;
@@ -2571,7 +2579,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const lbvh_i_ways *ways)
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
         int const stays = object->alive && !ways->rebuild[lbvh_i_tree_wanted(object)];
-        lbvh_i_prefetch_leaves(world, k);
+        lbvh_i_prefetch_leaves(world, k, world->changed_count);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (stays) lbvh_i_place_leaf(world, index, ways->many[object->tree]);
         else if (object->leaf >= 0) {
@@ -3056,11 +3064,11 @@ static void lbvh_i_refit_world_piece(void *context, int32_t piece)
 static int lbvh_i_refit_in_world_pieces(lbvh_world *world, lbvh_world_tree *tree)
 {
     lbvh_i_parts_job job;
-    int32_t first = 0, k, end;
+    int32_t end = 0, k;
     lbvh_i_begin_parts(&job, world, tree);
     if (job.pieces < 2) return 0;
-    for (; job.parts < 4 * job.pieces && first < job.parts; first = k)
-        for (k = first, end = job.parts; k < end; k++) {
+    while (job.parts < 4 * job.pieces && job.parts > end)
+        for (k = 0, end = job.parts; k < end; k++) {
             lbvh_i_copied left = job.part[k], right = left;
             left.at = tree->node[left.at].link;
             right.at = left.at + 1;
@@ -3261,17 +3269,17 @@ static void lbvh_i_search_world_piece(void *context, int32_t piece)
 /* Prefetches what a deed needs: its pair and its objects, or, `soon`, the pairs beside it. */
 LBVH_FN_HOT void lbvh_i_prefetch_deed(const lbvh_world *world, const lbvh_i_deed *deed, int soon)
 {
-    const lbvh_pair *pair = &world->pair[deed->pair < 0 ? 0 : deed->pair];
     const lbvh_object *own = &world->object[deed->object], *other = &world->object[deed->other];
     if (deed->pair == LBVH_I_LEFT) return;
     if (!soon) {
         LBVH_I_PREFETCH(own);
         LBVH_I_PREFETCH(other);
-        LBVH_I_PREFETCH(pair);
+        if (deed->pair >= 0) LBVH_I_PREFETCH(&world->pair[deed->pair]);
     } else if (deed->pair < 0) {
-        LBVH_I_PREFETCH(&world->pair[own->first_pair / 2]);
-        LBVH_I_PREFETCH(&world->pair[other->first_pair / 2]);
+        if (own->first_pair >= 0) LBVH_I_PREFETCH(&world->pair[own->first_pair / 2]);
+        if (other->first_pair >= 0) LBVH_I_PREFETCH(&world->pair[other->first_pair / 2]);
     } else {
+        const lbvh_pair *pair = &world->pair[deed->pair];
         LBVH_I_PREFETCH(&world->pair[pair->next[0] / 2]);
         LBVH_I_PREFETCH(&world->pair[pair->prev[0] / 2]);
         LBVH_I_PREFETCH(&world->pair[pair->next[1] / 2]);

@@ -466,7 +466,7 @@ static void test_searches(void **state)
     }
 }
 
-/* lbvh_world_find_pair: O(pairs of a), where b has more; lbvh_world_validate: O(n + pairs). */
+/* lbvh_world_find_pair: O(pairs of the one that has fewer); lbvh_world_validate: O(n + pairs). */
 static void test_checks(void **state)
 {
     int32_t const n = size_of_run(500);
@@ -489,7 +489,9 @@ static void test_checks(void **state)
         CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
         CHECK(world.pairs >= m);
         costs_begin();
-        for (i = 1; i <= m; i++) CHECK(lbvh_world_find_pair(&world, i, 0) >= 0);
+        for (i = 1; i <= m; i++)
+            CHECK(lbvh_world_find_pair(&world, i, 0) >= 0 &&
+                  lbvh_world_find_pair(&world, i, 0) == lbvh_world_find_pair(&world, 0, i));
         find[k] = costs_end() / m;
         costs_begin();
         CHECK_RESULT(lbvh_world_validate(&world), LBVH_OK);
@@ -502,12 +504,102 @@ static void test_checks(void **state)
     CHECK_BELOW(check[1], 1.4 * check[0]);
 }
 
+/* ---- tasks ---- */
+
+static void run_all(lbvh_task *task, void *context, int32_t tasks, void *user)
+{
+    int32_t k;
+    (void)user;
+    for (k = 0; k < tasks; k++) task(context, k);
+}
+
+/* user: the largest share that one task has had of all of its call. */
+static void run_and_weigh(lbvh_task *task, void *context, int32_t tasks, void *user)
+{
+    double *share = (double *)user, sum = 0, most = 0;
+    int32_t k;
+    for (k = 0; k < tasks; k++) {
+        double work;
+        costs_begin();
+        task(context, k);
+        work = costs_end();
+        sum += work;
+        if (work > most) most = work;
+    }
+    if (most > *share * sum) *share = most / sum;
+}
+
+static int allow_all(void *user, int32_t a, int32_t b)
+{
+    (void)user;
+    return a != b;
+}
+
+/* The work of an update that takes in n boxes, of which 1 of 100 meets many. */
+static double work_of_hubs(int32_t n, int32_t tasks)
+{
+    lbvh_world world = world_of(3, 0, NULL);
+    double work;
+    int32_t i;
+    dice = wl_seed(7);
+    world.desc.allow = allow_all;
+    world.desc.parallel.run = run_all;
+    world.desc.parallel.tasks = tasks;
+    for (i = 0; i < n; i++) {
+        real box[6], p[3];
+        p[0] = between(0, 1), p[1] = between(0, 1), p[2] = between(0, 1);
+        box_at(3, p, i % 100 ? (real)0.0005 : (real)0.2, box);
+        insert_box(&world, box, LBVH_MOVING);
+    }
+    costs_begin();
+    CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+    work = costs_end();
+    CHECK(world.pairs > 2 * n);
+    lbvh_world_free(&world);
+    return work;
+}
+
+static void test_tasks(void **state)
+{
+    enum { N = 20000 };
+    lbvh_world world = world_of(3, 0, NULL);
+    real *pos = scene_points(EVEN, N, 3), box[6];
+    lbvh_id *id = NEW(lbvh_id, N);
+    double share = 0, serial, together;
+    int32_t i;
+    (void)state;
+    NEED_COUNT();
+    for (i = 0; i < N; i++) {
+        box_at(3, pos + 3 * i, (real)0.01, box);
+        id[i] = insert_box(&world, box, LBVH_MOVING);
+    }
+    CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+    for (i = 0; i < N; i += 10) {
+        box_at(3, pos + 3 * i, (real)0.011, box);
+        CHECK_RESULT(lbvh_world_move(&world, id[i], box, NULL), LBVH_OK);
+    }
+    world.desc.parallel.run = run_and_weigh;
+    world.desc.parallel.tasks = 4;
+    world.desc.parallel.user = &share;
+    CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+    costs_show("lbvh_world_update, one task of 4", "even", share);
+    CHECK(share > 0);
+    CHECK_BELOW(share, 0.4);
+    serial = work_of_hubs(N, 1);
+    together = work_of_hubs(N, 4);
+    costs_show("lbvh_world_update, in tasks", "hubs", together / serial);
+    CHECK_BELOW(together, 3 * serial);
+    lbvh_world_free(&world);
+    free(pos);
+    free(id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_order), TEST(test_worst_update), TEST(test_rest), TEST(test_stay),
         TEST(test_shrink), TEST(test_constant), TEST(test_memory), TEST(test_far),
-        TEST(test_searches), TEST(test_checks),
+        TEST(test_searches), TEST(test_checks), TEST(test_tasks),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
