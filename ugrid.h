@@ -743,7 +743,7 @@ typedef struct ugrid {
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
     ugrid_real tight_least; /* every box reaches so far from its centre: tight_half, or 0 with
                                desc.half_extents */
-    const char *cell_reason; /* why the last build took this cell */
+    const char *cell_reason; /* why the last build, or load, took this cell */
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
@@ -7760,6 +7760,7 @@ static ugrid_result ugrid_i_load_memory(ugrid *grid, const ugrid *shape)
     bytes[UGRID_I_RECORD] = (size_t)piece[3];
     bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
     result = ugrid_i_grow(grid, bytes, 0);
+    grid->cell_reason = "as it was saved";
     if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
     return result;
 }
