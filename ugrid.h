@@ -743,7 +743,7 @@ typedef struct ugrid {
     ugrid_block block[UGRID_BLOCKS]; /* the memory behind the arrays */
     ugrid_real tight_least; /* every box reaches so far from its centre: tight_half, or 0 with
                                desc.half_extents */
-    const char *cell_reason; /* why the last build took this cell */
+    const char *cell_reason; /* why the last build, or load, took this cell */
 } ugrid;
 
 /* ----------------------------------------------------------------------------------------------
@@ -3192,18 +3192,17 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
    >>fit: the box and the cell, from the points
    ---------------------------------------------------------------------------------------------- */
 
-/* The dim-th root of v > 0, by Newton's method: no libm, and an approximation is enough. A step
-   divides a value that is far too large by at least 1.5, so about 1200 steps reach the root of any
-   double. */
+/* The dim-th root of v > 0, by Newton's method, without libm. The values decrease until rounding
+   ends that. So a larger v never has a smaller root, and fewer particles never get smaller cells
+   (ugrid_reserve). A step divides a value that is far too large by at least 1.5: about 1200 steps
+   reach the root of any double. */
 static double ugrid_i_root(double v, int dim)
 {
-    double root = v > 1 ? v : 1;
-    int step;
-    for (step = 0; step < 2200; step++) {
-        double const others = (dim > 1 ? root : 1) * (dim > 2 ? root : 1);
-        if (root * others <= v * 1.001) break;
-        root = ((dim - 1) * root + v / others) / dim;
-    }
+    double root, next = v > 1 ? v : 1;
+    do {
+        root = next;
+        next = ((dim - 1) * root + v / ((dim > 1 ? root : 1) * (dim > 2 ? root : 1))) / dim;
+    } while (next < root);
     return root;
 }
 
@@ -3213,7 +3212,6 @@ static ugrid_real ugrid_i_fit_evenly(const ugrid_desc *desc, int32_t n)
 {
     double cell = 0;
     int a, step;
-    if (n <= 0) return 1;
     for (step = 0; step < desc->dim; step++) {
         double volume = 2;
         int axes = 0;
@@ -3223,7 +3221,7 @@ static ugrid_real ugrid_i_fit_evenly(const ugrid_desc *desc, int32_t n)
             volume *= length;
             axes++;
         }
-        if (axes > 0) cell = ugrid_i_root(volume / n, axes);
+        if (axes > 0) cell = ugrid_i_root(volume / (n > 1 ? n : 1), axes);
     }
     return cell > (double)UGRID_I_REAL_MIN && cell < (double)UGRID_I_REAL_MAX ? (ugrid_real)cell
                                                                               : 1;
@@ -3246,10 +3244,11 @@ static int ugrid_i_radius_parts(const ugrid_desc *desc, int32_t n)
     return in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3;
 }
 
-/* The larger of this and the radius, or half or a third of that in a crowd. */
+/* The larger of this and the radius, or half or a third of that in a crowd. Without a box: the
+   radius. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
-    ugrid_real const cell = ugrid_i_fit_evenly(desc, n);
+    ugrid_real const cell = desc->unbounded && desc->radius > 0 ? 0 : ugrid_i_fit_evenly(desc, n);
     if (!(desc->radius > cell)) return cell;
     return desc->radius / (ugrid_real)ugrid_i_radius_parts(desc, n);
 }
@@ -6711,12 +6710,21 @@ static int64_t ugrid_i_faster_words(const ugrid *grid, int32_t n)
     return pieces > 1 ? (int64_t)n * grid->spans + pieces * (UGRID_I_BUCKETS / 2) : 0;
 }
 
+/* A pointer to element k of an array of points. */
+static const ugrid_real *ugrid_i_from(const ugrid_real *points, size_t stride, int32_t k)
+{
+    return (const ugrid_real *)(const void *)((const char *)points + (size_t)k * stride);
+}
+
 /* The particles of piece k as a grid of their own. Returns the first one. */
 static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
 {
     int32_t const first = ugrid_i_cut(part->n, pieces, k);
+    ugrid_desc *const desc = &part->desc;
     part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
-    part->pos = (const ugrid_real *)((const char *)part->pos + (size_t)first * part->stride);
+    part->pos = ugrid_i_from(part->pos, part->stride, first);
+    if (desc->half_extents)
+        desc->half_extents = ugrid_i_from(desc->half_extents, desc->half_extent_stride, first);
     return first;
 }
 
@@ -7260,8 +7268,7 @@ static void ugrid_i_points_piece(void *context, int32_t k)
     ugrid_i_points at = *split->at;
     ugrid_i_queries *const queries = &at.queries;
     int32_t const first = ugrid_i_cut(queries->m, split->pieces, k);
-    queries->points = (const ugrid_real *)((const char *)queries->points +
-                                           (size_t)first * queries->stride);
+    queries->points = ugrid_i_from(queries->points, queries->stride, first);
     at.word += first;
     queries->m = at.section = ugrid_i_cut(queries->m, split->pieces, k + 1) - first;
     at.begin[0] = split->total[k];
@@ -7753,6 +7760,7 @@ static ugrid_result ugrid_i_load_memory(ugrid *grid, const ugrid *shape)
     bytes[UGRID_I_RECORD] = (size_t)piece[3];
     bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
     result = ugrid_i_grow(grid, bytes, 0);
+    grid->cell_reason = "as it was saved";
     if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
     return result;
 }

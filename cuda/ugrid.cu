@@ -1116,18 +1116,12 @@ double ugrid_i_cells_per_volume(const ugrid *grid)
     return cells;
 }
 
-/* Does it pay, where it can? By the mean, and by what was seen. */
-bool ugrid_i_crowded_evenly(const ugrid_cuda *gpu, int32_t n)
-{
-    const ugrid *grid = &gpu->device.grid;
-    return n / ugrid_i_split_crowd(grid->desc.dim) >= grid->needed_cells;
-}
-
+/* Does it pay, where it can? By the mean, or by what was seen. */
 bool ugrid_i_split_pays(const ugrid_cuda *gpu, int32_t n)
 {
     const ugrid *grid = &gpu->device.grid;
-    return ugrid_i_crowded_evenly(gpu, n) ||
-           gpu->crowd >= ugrid_i_split_crowd(grid->desc.dim) * ugrid_i_cells_per_volume(grid);
+    int32_t const crowd = ugrid_i_split_crowd(grid->desc.dim);
+    return n / crowd >= grid->needed_cells || gpu->crowd >= crowd * ugrid_i_cells_per_volume(grid);
 }
 
 /* The cell, where it is open: the radius, or what holds 2 particles, as they see it where they are
@@ -3362,8 +3356,10 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     if (fetched == UGRID_OK) fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
     if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
-    gpu->crowd = (double)facts.others / ugrid_i_crowd_samples * ugrid_i_cells_per_volume(grid);
-    gpu->crowd_known |= gpu->may_split;
+    if (gpu->may_split && grid->record) { /* it was sampled */
+        gpu->crowd = (double)facts.others / ugrid_i_crowd_samples * ugrid_i_cells_per_volume(grid);
+        gpu->crowd_known = 1;
+    }
     bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
     bool const invalid = facts.first_bad && !(grid->desc.skip_invalid && refuses);
     grid->bad_id = invalid   ? INT_MAX - facts.first_bad

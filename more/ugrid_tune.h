@@ -154,7 +154,6 @@ static int ugrid_i_vary(const ugrid_tuner *tuner, int32_t field, int32_t choice,
 static int ugrid_i_is_possible(const ugrid_desc *desc)
 {
     ugrid_desc resolved;
-    if (desc->unbounded && !(desc->cell > 0)) return 0;
     return ugrid_defaults(&resolved, desc) == UGRID_OK;
 }
 

@@ -201,11 +201,13 @@ static void test_split_crowd()
         d.cell = 1;
         ugrid_cuda gpu = {};
         context = "split: crowd";
-        for (int build = 0; build < 2; build++) {
+        for (int build = 0; build < 4; build++) {
+            d.no_records = build > 1; /* these are not sampled: what was seen before stays */
             CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
             CHECK(gpu.device.grid.desc.split == (depth < side ? 4 : 1));
             CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
         }
+        d.no_records = 0;
         ugrid_cuda_free(&gpu);
         check_open_cell(d_pos, d, n, depth < side);
         check_crowd(d_pos, d, n, (double)n / (size[0] * size[1] * size[2]));

@@ -113,6 +113,10 @@ static void test_radius(void **state)
     d.placement = UGRID_TIGHT; /* its size is the cell */
     CHECK_RESULT(ugrid_build(&g, &d, p, 0, N), UGRID_OK);
     CHECK(g.desc.cell == d.radius && g.desc.size == d.radius);
+    d.unbounded = 1;
+    d.radius = (real)0.01; /* small: it alone says what to do */
+    CHECK_RESULT(ugrid_fit(&d, p, 0, N, NULL), UGRID_OK);
+    CHECK(d.cell == d.radius);
     ugrid_free(&g);
     free(p);
 }

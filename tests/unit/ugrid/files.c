@@ -31,6 +31,7 @@ static void check_same_grid(const ugrid *a, const ugrid *b)
     CHECK(a->invalid == b->invalid && a->desc.skip_invalid == b->desc.skip_invalid);
     CHECK(a->needed_slots == b->needed_slots && a->needed_cells == b->needed_cells);
     CHECK(memcmp(a->axis, b->axis, sizeof a->axis) == 0 && b->bad_id == -1);
+    CHECK(strcmp(b->cell_reason, "as it was saved") == 0);
     CHECK(a->desc.walk == b->desc.walk && a->desc.cell == b->desc.cell);
     CHECK(a->desc.slots == b->desc.slots && a->desc.max_cells == b->desc.max_cells);
     CHECK_SAME(start, a->cell_count + 1);

@@ -256,3 +256,29 @@ static void test_reserve_for_automatic_method(void **state)
     CHECK(h.live_blocks == 0 && !h.wrong);
     free(p);
 }
+
+/* A cell that is chosen by n: fewer particles have larger ones, and none has one cell. (Of 2664 and
+   2663 in such a box Newton's method once took another number of steps.) */
+static void test_reserve_for_radius(void **state)
+{
+    heap h = {0, 0, 0, 0, 0, 0};
+    ugrid g = {0};
+    ugrid_desc d;
+    real *p = NEW(real, 3 * 2664);
+    int64_t calls;
+    int k;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.max[0] = d.max[1] = d.max[2] = 500;
+    d.radius = 1;
+    d.method = UGRID_COUNT;
+    d.allocator = allocator_of(&h);
+    for (k = 0; k < 3 * 2664; k++) p[k] = between(0, 500);
+    CHECK_RESULT(ugrid_reserve(&g, &d, 2664), UGRID_OK);
+    calls = h.calls;
+    for (k = 2664; k > 2660; k--) CHECK_RESULT(ugrid_build(&g, &d, p, 0, k), UGRID_OK);
+    CHECK_RESULT(ugrid_build(&g, &d, p, 0, 0), UGRID_OK);
+    CHECK(h.calls == calls && g.cell_count == 1);
+    ugrid_free(&g);
+    free(p);
+}

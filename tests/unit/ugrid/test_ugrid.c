@@ -122,6 +122,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_change_of_allocator),
     TEST(test_reserve),
     TEST(test_reserve_for_automatic_method),
+    TEST(test_reserve_for_radius),
     TEST(test_files),
     TEST(test_files_of_parts),
     TEST(test_head_of_a_file),

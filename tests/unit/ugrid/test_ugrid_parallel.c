@@ -19,14 +19,14 @@
 enum { MOST = 160, QUERIES = 100, ROOM = 26000, WIDTH = 2 };
 enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, INPUTS };
 enum { PLAIN, PERIODIC, UNBOUNDED, TIGHT, BARE, MORTON, GHOSTS, FLAT, LEFT_OUT, FITTED, FILTERED,
-       WIDE, SKIPPED, VARIANTS };
+       WIDE, SKIPPED, BOXES, VARIANTS };
 
 typedef struct scene {
     ugrid_desc desc;
     int input, variant;
     int32_t n, m;
     real radius;
-    real pos[3 * MOST], points[3 * QUERIES], values[WIDTH * MOST], radii[MOST];
+    real pos[3 * MOST], points[3 * QUERIES], values[WIDTH * MOST], radii[MOST], half[3 * MOST];
     uint32_t masks[MOST];
 } scene;
 
@@ -82,6 +82,15 @@ static void skip_some(scene *s)
     if (s->input == LATTICE || s->input == CLUSTERED) memset(s->desc.max, 0, sizeof s->desc.max);
 }
 
+/* A box for each particle, up to a cell wide. */
+static void give_boxes(scene *s)
+{
+    int32_t i;
+    for (i = 0; i < 3 * MOST; i++) s->half[i] = between(0, (real)0.0625);
+    s->desc.placement = UGRID_TIGHT;
+    s->desc.half_extents = s->half;
+}
+
 static void choose_variant(scene *s)
 {
     ugrid_desc *d = &s->desc;
@@ -100,6 +109,7 @@ static void choose_variant(scene *s)
     if (s->variant == FITTED) memset(d->max, 0, sizeof d->max), d->cell = 0;
     if (s->variant == WIDE) d->cell = (real)0.0625, s->radius = (real)0.3;
     if (s->variant == SKIPPED) skip_some(s);
+    if (s->variant == BOXES) give_boxes(s);
     d->slots = MOST;
 }
 
@@ -291,7 +301,7 @@ static void try_scene(const scene *s, int flags, int *counter)
 
 static int variant_fits(int variant, ugrid_method method)
 {
-    if (variant == TIGHT) return method != UGRID_LIST_PACKED;
+    if (variant == TIGHT || variant == BOXES) return method != UGRID_LIST_PACKED;
     if (variant == BARE || variant == MORTON) return method <= UGRID_SORT;
     return 1;
 }
