@@ -4812,6 +4812,7 @@ typedef struct nlist_i_stream {
     nlist_i_finder *finder;
     int32_t *word;
     int64_t used, room;
+    int32_t row;            /* the last particle i, or -1 */
 } nlist_i_stream;
 
 /* The particle whose row has the pair i, j of a half list. */
@@ -4834,7 +4835,7 @@ static nlist_result nlist_i_widen_stream(nlist_i_stream *stream, int64_t more)
     return result;
 }
 
-/* Half a row of the grid: partners at higher places. */
+/* Half a row of the grid, or a part of it: partners at higher places. */
 static int nlist_i_receive_half(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_stream *stream = (nlist_i_stream *)user;
@@ -4843,13 +4844,14 @@ static int nlist_i_receive_half(void *user, int32_t i, const int32_t *ids, int32
     if (stream->used + count >= stream->room &&
         nlist_i_widen_stream(stream, count + 1) != NLIST_OK)
         return 1;
+    if (i != stream->row) stream->word[stream->used++] = ~i;
+    stream->row = i;
     word = stream->word + stream->used;
-    word[0] = ~i;
     for (k = 0; k < count; k++) {
-        word[k + 1] = ids[k];
+        word[k] = ids[k];
         finder->length[nlist_i_owner(finder->uid, i, ids[k])]++;
     }
-    stream->used += count + 1;
+    stream->used += count;
     return 0;
 }
 
@@ -4876,7 +4878,7 @@ static void nlist_i_append_pairs(nlist_i_finder *finder, const nlist_i_stream *s
 static int nlist_i_find_halves(nlist_i_finder *finder, ugrid *grid)
 {
     const nlist *list = finder->list;
-    nlist_i_stream stream = {finder, NULL, 0, 0};
+    nlist_i_stream stream = {finder, NULL, 0, 0, -1};
     int64_t all = 0;
     int32_t i;
     if (!list->desc.half || list->n != finder->n || finder->rows != finder->n ||

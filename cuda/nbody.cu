@@ -220,6 +220,13 @@ int32_t nbody_i_direct_parts(int32_t n)
     return most < 2 ? 1 : tiles < most ? tiles : most;
 }
 
+/* Of the sums of all parts: the most that n bodies or fewer have. */
+size_t nbody_i_direct_room(int32_t n)
+{
+    int64_t const all = (int64_t)nbody_i_direct_tiles(n) * n, most = n > 1 << 21 ? n : 1 << 21;
+    return (size_t)(all < most ? all : most);
+}
+
 /* >>groups. Not with second moments, for which four targets a lane have too few registers. */
 bool nbody_i_has_groups(const nbody_desc *desc)
 {
@@ -254,8 +261,7 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * nbody_i_sums * sizeof(double);
     if (sim->desc.periodic) bytes[NBODY_I_LATTICE] = nbody_i_cuda_lattice_bytes(sim);
     if (sim->desc.method == NBODY_DIRECT && sim->desc.stage == NBODY_FAST)
-        scratch[NBODY_I_PARTIAL] += (size_t)nbody_i_direct_parts(n) * (size_t)n * NBODY_I_PARTS *
-                                    sizeof(nbody_real);
+        scratch[NBODY_I_PARTIAL] += nbody_i_direct_room(n) * NBODY_I_PARTS * sizeof(nbody_real);
     if (!tree) return NBODY_OK;
     for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++)
         scratch[which] = (size_t)n * sizeof(uint32_t);
@@ -3460,6 +3466,18 @@ nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc,
     return result;
 }
 
+/* Memory for n bodies or fewer. Fewer can have smaller leaves (nbody_i_even_leaf), and so room for
+   more cells: for no more than leaves of 0.8 times as many bodies have. */
+nbody_result nbody_i_cuda_reserve_for(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                      nbody_i_purpose purpose, cudaStream_t stream)
+{
+    nbody_desc *own = &gpu->device.sim.desc;
+    nbody_result const result = nbody_i_cuda_begin(gpu, desc, n, purpose, stream);
+    if (result != NBODY_OK) return result;
+    if (!desc || (desc->leaf == 0 && desc->levels == 0)) own->leaf = own->leaf * 4 / 5;
+    return nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
+}
+
 } /* namespace */
 
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
@@ -3470,11 +3488,15 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     nbody_i_make_empty(sim);
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     nbody_result result = NBODY_OK;
-    /* NBODY_AUTO may choose differently for each */
+    /* NBODY_AUTO may choose differently for each, and DIRECT for few */
     for (nbody_i_purpose purpose :
          {NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS, NBODY_I_FOR_TREE}) {
-        if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, purpose, stream);
-        if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
+        result = nbody_i_cuda_reserve_for(gpu, desc, n, purpose, stream);
+        int32_t const few = nbody_i_cuda_few(&sim->desc, purpose);
+        bool const chooses = !desc || (desc->method == NBODY_AUTO && !desc->periodic);
+        if (result == NBODY_OK && chooses && few < n)
+            result = nbody_i_cuda_reserve_for(gpu, desc, few, purpose, stream);
+        if (result != NBODY_OK) break;
     }
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_host_lattice(sim, nullptr);
     int32_t const error = sim->cuda_error;

@@ -102,6 +102,35 @@ static void test_automatic_method()
     }
 }
 
+/* After a reserve fewer bodies allocate nothing either: their leaves may be smaller, and
+   NBODY_AUTO and DIRECT cut sums into more parts. */
+static void test_reserve_for_fewer()
+{
+    struct Fewer { nbody_method method; int n, fewer; };
+    for (Fewer const &ask :
+         {Fewer{NBODY_FORCE_NODES, 425, 369}, Fewer{NBODY_FORCE_NODES, 32795, 23764},
+             Fewer{NBODY_DIRECT, 26000, 23301}, Fewer{NBODY_AUTO, 60000, 23301}}) {
+#ifdef CUDA_EMU
+        if (ask.n > 1100) continue; /* time */
+#endif
+        Heap h = {};
+        nbody_cuda gpu = {};
+        Input in = plain_input(setting_like(NBODY_AUTO, 0), ask.fewer, 1);
+        OnDevice const there(in);
+        context = "reserve for fewer: " + std::to_string(ask.n);
+        in.desc.method = ask.method;
+        in.desc.cuda_allocator = allocator_of(&h);
+        CHECK_RESULT(nbody_cuda_reserve(&gpu, &in.desc, ask.n, stream), NBODY_OK);
+        long const calls = h.calls;
+        CHECK_RESULT(nbody_cuda_fields(&gpu, &in.desc, there.pos.p, 0, nullptr, ask.fewer,
+                                       there.acc.p, nullptr, stream),
+            NBODY_OK);
+        CHECK_RESULT(nbody_cuda_check(&gpu, nullptr, stream), NBODY_OK);
+        CHECK(h.calls == calls && "nothing was allocated");
+        nbody_cuda_free(&gpu);
+    }
+}
+
 /* One pass: allocation number `fail` fails (0: none). Returns how many there were. */
 static long run_out_of_memory(const Input &of, const Input &then, nbody_stage stage, long fail)
 {

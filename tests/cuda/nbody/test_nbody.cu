@@ -134,6 +134,7 @@ static const Test tests[] = {
     {"refused questions", test_refused_questions},
     {"reserve", test_reserve},
     {"automatic method", test_automatic_method},
+    {"reserve for fewer", test_reserve_for_fewer},
     {"out of memory", test_out_of_memory},
     {"uploads, out of memory", test_uploads_out_of_memory},
     {"uploads, defaults", test_uploads_of_defaults},

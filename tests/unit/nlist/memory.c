@@ -112,6 +112,38 @@ static void test_reserve(void **state)
     oracle_forget(&s);
 }
 
+/* A half list of few pairs, then one whose rows a grid passes on in pieces (n > 2048, all near). */
+static void test_reserve_long_rows(void **state)
+{
+    enum { N = 2300 };
+    real *pos = NEW(real, 3 * N);
+    heap h = {0, 0, 0, 0, 0, 0};
+    ugrid grid = {0};
+    nlist list = {0};
+    nlist_desc d;
+    int64_t calls;
+    int32_t i;
+    (void)state;
+    memset(&d, 0, sizeof d);
+    d.radius = 1;
+    d.half = 1;
+    d.allocator = allocator_of(&h);
+    CHECK_RESULT(nlist_reserve(&list, &d, N, (int64_t)N * (N - 1) / 2), NLIST_OK);
+    calls = h.calls;
+    for (i = 0; i < 3 * N; i++) pos[i] = (real)i;
+    CHECK(ugrid_build(&grid, NULL, pos, 0, N) == UGRID_OK);
+    CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, N), NLIST_OK);
+    CHECK(list.total == 0);
+    memset(pos, 0, 3 * N * sizeof *pos);
+    CHECK(ugrid_build(&grid, NULL, pos, 0, N) == UGRID_OK);
+    CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, N), NLIST_OK);
+    CHECK(list.total == (int64_t)N * (N - 1) / 2);
+    CHECK(h.calls == calls);
+    nlist_free(&list);
+    ugrid_free(&grid);
+    free(pos);
+}
+
 static void *saved(const nlist *list, int64_t *size)
 {
     void *bytes;

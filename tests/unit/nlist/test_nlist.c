@@ -84,6 +84,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_empty),
     TEST(test_half_a_period),
     TEST(test_reserve),
+    TEST(test_reserve_long_rows),
     TEST(test_growth),
     TEST(test_exact_memory),
     TEST(test_tight_memory),
