@@ -127,6 +127,9 @@ def markdown(comment, links):
     for block in filter(str.strip, blocks):
         if all(line.startswith("    ") for line in block.split("\n")):
             result.append("```text\n%s\n```" % block)
+        elif block.startswith("- "):
+            result.append("\n".join("- " + prose(point, links)
+                                    for point in re.split(r"^- ", block, flags=re.M)[1:]))
         else:
             result.append(prose(block, links))
     return "\n\n".join(result)
@@ -157,7 +160,15 @@ def page(root, path, links, up):
         text = file.read()
     source, found, rest = up + "source/" + path + ".html", items(text), sections(text)
     lead = re.match(r"/\* \S+ - v[\d.]+ - (.*?)\.?\n", text)
-    written = "# %s\n\n" % path + (prose(lead.group(1), links) + ".\n\n" if lead else "")
+    title = lead.group(1)[:1].upper() + lead.group(1)[1:] + ".\n\n" if lead else ""
+    written = "# %s\n\n" % path + prose(title, links) + "\n\n"
+    purpose = re.search(r"^/\*\n(.*?)\n\s*>>contents", text, re.M | re.S)
+    written += markdown(purpose.group(1), links) + "\n\n" if purpose else ""
+    header, _, part = stem(path).partition("_")
+    macro = "%s_WITH_%s" % (header.upper(), part.upper())
+    if part and macro not in written:
+        written += "Added by `%s`, defined before %s.h is included ([parts](%sREADME.md#parts))." \
+            "\n\n" % (macro, header, up)
     written += "[The header itself](%s). `>>word` in it is a banner: search for it.\n\n" % source
     current = None
     for item in found:

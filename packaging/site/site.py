@@ -53,6 +53,10 @@ class Pages:
         self.done, self.titles = set(), {}
         self.calls = {item.name: (reference.stem(path), item.name)
                       for path, item in reference.all_items(root)}
+        for path in reference.files(root):      # LBVH_WITH_NEAREST: the page of that part
+            header, _, part = reference.stem(path).upper().partition("_")
+            if part:
+                self.calls[header + "_WITH_" + part] = (reference.stem(path), "")
 
     def target(self, page, link):
         """Where a link of a page leads on the site, from that page."""
@@ -92,12 +96,13 @@ class Pages:
                                   lambda m: self.call(path, m[1]), parts[k])
         write(os.path.join(self.out, path), found(path) + "".join(parts))
 
-    def call(self, page, name):
+    def call(self, where, name):
         """A name in a text, with a link to what the reference says of it."""
         if name not in self.calls:
             return "`%s`" % name
-        up = "../" * page.count("/")
-        return "[`%s`](%sreference/%s.md#%s)" % ((name, up) + self.calls[name])
+        up = "../" * where.count("/")
+        page, anchor = self.calls[name]
+        return "[`%s`](%sreference/%s.md%s)" % (name, up, page, "#" + anchor if anchor else "")
 
     def source(self, path):
         """A page of a file's lines, or of a folder's files."""
@@ -173,8 +178,41 @@ STYLE = """.md-typeset iframe { width: 100%; height: 560px; border: 0; border-ra
     .md-typeset table:not([class]) td:first-child code { white-space: nowrap; }
 }
 .md-typeset .md-button { margin: 0 8px 8px 0; }
-.md-typeset .grid.cards img { width: 100%; height: 180px; object-fit: cover; }
-@media (max-width: 700px) { .md-typeset iframe { display: none; } }
+.md-typeset .grid.cards img { width: 100%; height: 180px; object-fit: contain; }
+@media (max-width: 700px) {
+    .md-typeset iframe { display: none; }
+    .md-typeset table:not([class]) :is(th, td) { padding: 0.6em; min-width: 0; }
+}
+/* 100 columns of code, beside both lists of links */
+@media (min-width: 76.25em) {
+    .md-sidebar { width: 10.4rem; }
+    .md-typeset pre > code { font-size: 0.6rem; }
+}
+"""
+# The search runs in a Worker, which browsers refuse to pages that are opened as files. There a
+# hidden frame takes its place. (The plugin `offline` looks for the file's name.)
+WORKER = """'use strict';
+if (location.protocol === 'file:') {
+    window.Worker = class extends EventTarget {
+        constructor(url) {
+            super();
+            const frame = document.createElement('iframe');
+            frame.hidden = true;
+            const inside = new Promise(resolve => frame.addEventListener('load', () => {
+                const { contentWindow, contentDocument } = frame;
+                contentWindow.postMessage = data => setTimeout(
+                    () => this.dispatchEvent(new MessageEvent('message', { data })));
+                const script = contentDocument.createElement('script');
+                script.addEventListener('load', () => resolve(contentWindow));
+                script.src = url;
+                contentDocument.body.append(script);
+            }, { once: true }));
+            this.postMessage = data => inside.then(
+                frame => frame.dispatchEvent(new frame.MessageEvent('message', { data })));
+            document.body.append(frame);
+        }
+    };
+}
 """
 CONFIG = """site_name: nearfield
 site_description: C99 headers for neighbour search and N-body forces of particles
@@ -197,6 +235,8 @@ theme:
       toggle: {icon: material/weather-sunny, name: light}
 plugins: [search, offline]
 extra_css: [site.css]
+extra:
+  polyfills: [iframe-worker.js]
 markdown_extensions:
   - tables
   - attr_list
@@ -253,6 +293,7 @@ def make(root, out, web=None):
         os.makedirs(os.path.join(pages.out, "live"), exist_ok=True)
         shutil.copy(os.path.join(web, name + ".html"), os.path.join(pages.out, "live"))
     write(os.path.join(pages.out, "site.css"), STYLE)
+    write(os.path.join(pages.out, "iframe-worker.js"), WORKER)
     for path in sorted(pages.sources):
         write(os.path.join(pages.out, "source", path + ("index.html" if path.endswith("/")
                                                         else ".html")), pages.source(path))
@@ -271,19 +312,19 @@ class Links(HTMLParser):
         for name, value in attributes:
             if name in ("id", "name") and value:
                 self.anchors.add(value)
-            if name in ("href", "src") and value and tag != "base":
+            if tag == "script" and name == "src" and re.match(r"https?:|//", value or ""):
+                self.links.append("./" + value)     # from elsewhere: not there
+            elif name in ("href", "src") and value and tag != "base":
                 self.links.append(value)
 
 
 def check(folder):
-    """How many links of the pages lead to nothing; each is told. Scripts from elsewhere, of which
-    the search has one that it does without, are taken out."""
+    """How many links of the pages lead to nothing; each is told. So is a script from elsewhere:
+    pages must work without a network."""
     known, wrong, count = {}, 0, 0
     for where, _, names in os.walk(folder):
         for name in filter(lambda name: name.endswith(".html"), names):
             path = os.path.join(where, name)
-            page = read(path)
-            write(path, re.sub(r'<script src="?https?://[^>]*></script>', "", page))
             if "/live/" not in path.replace(os.sep, "/"):
                 known[os.path.realpath(path)] = Links(read(path))
     for path, page in sorted(known.items()):

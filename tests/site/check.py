@@ -87,6 +87,10 @@ def main():
     report([name for name in expected & set(found) if name + "(" not in found[name][0]],
            "every function has its prototype")
     report(lines_are_right(found), "every entry leads to its line")
+    report([part for part in os.listdir(os.path.join(ROOT, "more")) if part.endswith(".h") and
+            "_WITH_" + part[:-2].split("_", 1)[1].upper() not in
+            read(PAGES, "reference", part[:-2] + ".md").split("\n## ")[0]],
+           "every part's page says how it is added")
     report(dead_links(), "links")
     tasks = read(PAGES, "docs", "tasks.md")
     report([word for word in ("graph", "save", "filter", "several GPUs", "k nearest, periodic")
