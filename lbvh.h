@@ -1808,10 +1808,10 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
 {
     int32_t slot = *found;
     if (k < 1 || !(distance2 <= reach2)) return reach2;
-    if (slot == k) {
+    if (slot >= k) {
         if (distance2 > distances2[k - 1] || (distance2 == distances2[k - 1] && id > ids[k - 1]))
             return reach2;
-        slot--;
+        slot = k - 1;
     } else ++*found;
     for (; slot > 0 && (distances2[slot - 1] > distance2 ||
                         (distances2[slot - 1] == distance2 && ids[slot - 1] > id));

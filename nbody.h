@@ -4626,10 +4626,10 @@ static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted,
     int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
     double const term = nbody_i_term_cost(&sim->desc, potential),
                  targets = (double)((count + lanes - 1) / lanes) * lanes;
-    nbody_i_surroundings const near = nbody_i_counted_around(counted, level, x, y, leaf);
-    double const runs = near.cells * NBODY_I_RUN_COST,
-                 far_share = 1 - near.cells / (4.0 * wide->cells),
-                 near_bodies = near.in_leaves + (double)near.divided * leaf;
+    nbody_i_surroundings const around = nbody_i_counted_around(counted, level, x, y, leaf);
+    double const runs = around.cells * NBODY_I_RUN_COST,
+                 far_share = 1 - around.cells / (4.0 * wide->cells),
+                 near_bodies = around.in_leaves + (double)around.divided * leaf;
     sum->cells += NBODY_I_CELL_COST;
     if (level >= 2)
         sum->cells += far_share * (nbody_i_guess_far(sim, 4.0 * wide->divided,
@@ -4637,7 +4637,7 @@ static void nbody_i_guess_cell(const nbody *sim, const nbody_i_counted *counted,
                                    sim->nodes * term * wide->in_leaves);
     if (count <= leaf) sum->cells += targets * (term * near_bodies + runs);
     else {
-        sum->whole += targets * (term * near.bodies + runs);
+        sum->whole += targets * (term * around.bodies + runs);
         sum->below += nbody_i_guess_below(sim, count, near_bodies, potential);
         if (count > sum->fullest) sum->fullest = count;
     }

@@ -5772,8 +5772,9 @@ UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given)
        y + 1, z   buckets 13 14 15            row y+1     *  *  *             14 and 15 are shared
    ---------------------------------------------------------------------------------------------- */
 
-/* STRIPS: of one walk. HASHED: the places that are divided into blocks at a time. */
-enum { UGRID_I_MOST_STRIPS = 64, UGRID_I_HASHED = 64 };
+/* STRIPS: of one walk. HASHED: the places that are divided into blocks at a time. MOST_JOINED: of
+   several cells; the same for all vectors, as the order of rows depends on it. */
+enum { UGRID_I_MOST_STRIPS = 64, UGRID_I_HASHED = 64, UGRID_I_MOST_JOINED = 16 };
 
 typedef struct ugrid_i_strips {
     int32_t begin[UGRID_I_MOST_STRIPS], end[UGRID_I_MOST_STRIPS];   /* places */
@@ -5947,16 +5948,15 @@ static void ugrid_i_take_places(const ugrid *grid, int32_t first, int32_t last,
 static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *some, int32_t from,
                                  ugrid_i_block_of *block)
 {
-    int32_t const most = search->form == UGRID_I_AVX512 ? 20 : 10;
     int const in_order = search->take == ugrid_i_take_in_order;
     int32_t k;
     memset(block, 0, sizeof *block);
     block->first = some->first + from;
     for (k = from; k < some->count; k++) {
-        int32_t const beyond = some->x[k] - some->x[from];
+        int32_t const beyond = some->x[k] - some->x[from],
+                      cells = block->count < UGRID_I_MOST_JOINED ? (int32_t)UGRID_I_JOINED : 1;
         int const joins = !some->done[k] && some->y[k] == some->y[from] &&
-                          some->z[k] == some->z[from] && beyond >= 0 &&
-                          beyond < (block->count < most ? (int32_t)UGRID_I_JOINED : 1) &&
+                          some->z[k] == some->z[from] && beyond >= 0 && beyond < cells &&
                           (uint32_t)(some->x[k] ^ some->x[from]) < UGRID_I_ROW_PIECE;
         if (!joins && in_order) return;
         if (!joins) continue;

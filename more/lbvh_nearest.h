@@ -42,6 +42,9 @@
 #elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "more/lbvh_nearest.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
+#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_I_BY_RUNS) && !defined(LBVH_PLAIN)
+#error "lbvh.h: define LBVH_WITH_NEAREST before LBVH_IMPLEMENTATION, in the same include"
+#endif
 
 #if defined(LBVH_IMPLEMENTATION) && defined(LBVH_I_BY_RUNS) && \
     !defined(LBVH_NEAREST_IMPLEMENTATION_DONE)
@@ -415,7 +418,7 @@ LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
     lbvh_i_end_list(s);
 }
 
-/* lbvh_nearest by runs, of checked arguments, with k > 0. */
+/* lbvh_nearest by runs, of checked arguments, with k > 0 and elements. */
 static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                  lbvh_i_run_path *path, int32_t *ids, lbvh_real *distances2)
 {
@@ -428,7 +431,7 @@ static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k
     s.ids = ids;
     s.distances2 = distances2;
     s.found = s.top = 0;
-    if (!lbvh_i_read_point(tree->desc.dim, p, s.p) || tree->n == 0) return 0;
+    if (!lbvh_i_read_point(tree->desc.dim, p, s.p)) return 0;
     lbvh_i_search_runs(&s, path);
     lbvh_i_sort_nearest(ids, distances2, s.pairs ? 1 : k, s.found);
     return s.found;
@@ -439,9 +442,9 @@ static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t 
                                   int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
     lbvh_i_run_path path;
-    if (tree->mask) return 0;
+    if (tree->mask || tree->n == 0) return 0;
     path.levels = 0;
-    if (tree->n > 0) path.on[0] = lbvh_i_whole_run(tree);
+    path.on[0] = lbvh_i_whole_run(tree);
     *found = lbvh_i_nearest_of(tree, p, k, reach, &path, ids, distances2);
     return 1;
 }
@@ -458,9 +461,9 @@ static int lbvh_i_rows_by_runs(const lbvh_i_rows *rows, const uint64_t *key, int
     int32_t const k = rows->k;
     lbvh_i_run_path path;
     int32_t at;
-    if (rows->tree->mask || k == 0) return 0;
+    if (rows->tree->mask || k == 0 || rows->tree->n == 0) return 0;
     path.levels = 0;
-    if (rows->tree->n > 0) path.on[0] = lbvh_i_whole_run(rows->tree);
+    path.on[0] = lbvh_i_whole_run(rows->tree);
     for (at = begin; at < end; at++) {
         int32_t const q = key ? lbvh_i_key_id(key[at]) : at;
         size_t const row = (size_t)q * (size_t)k;
