@@ -10,7 +10,7 @@
        4_on_a_body          virtual particles act on one body, level by level (12)
        5_force_nodes        nodes in one layer, and on all levels (13, 14)
        6_on_nodes           virtual particles act on nodes; nodes pass on what they feel (15)
-       7_adaptive           the default of nbody.h, on clumps: cells are divided where bodies crowd
+       7_adaptive           the tree of nbody.h by default, on clumps, with leaves of 20 bodies
        8_adaptive_on_nodes  the same walk through that tree
 
    For each it prints counts, and adds up what was drawn: every body must be counted once, and the
@@ -152,8 +152,8 @@ static void show_source(const options *o, nbody_real *pos)
     scene_free(&s);
 }
 
-/* What nbody.h does where nothing is chosen, but the method: it would take the direct sum for so
-   few. */
+/* The tree that nbody.h takes where nothing is chosen: cells are divided where bodies crowd. Only
+   its leaves are smaller, that so few bodies have several levels. */
 static void show_default(const options *o, nbody_real *pos)
 {
     nbody_desc desc;
@@ -162,6 +162,7 @@ static void show_default(const options *o, nbody_real *pos)
     clumped_bodies(pos, o->n, o->seed);
     memset(&desc, 0, sizeof desc);
     desc.method = NBODY_FORCE_NODES;
+    desc.leaf = 20;
     s = scene_new("adaptive", &desc, pos, o->n);
     look_at(&s, o->body < 0 ? telling_place(&s) : place_of(&s.sim, o->body));
     printf("\n");

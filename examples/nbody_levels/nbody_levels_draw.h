@@ -892,7 +892,7 @@ static void picture_adaptive(const scene *s, const char *folder)
                       "7. The default: divided where bodies crowd, 4 x 4 Chebyshev points");
     char caption[PICTURE_TEXT];
     MUST(nbody, nbody_count(&s->sim, &counts), "counting");
-    printf("\n7_adaptive: the default of nbody.h: cells are divided where bodies crowd\n");
+    printf("\n7_adaptive: cells are divided where bodies crowd, as by default; leaves of 20\n");
     printf("   %ld cells, %ld of them leaves, on %ld levels; a leaf has up to %ld bodies\n",
            (long)counts.cells, (long)counts.leaves, (long)counts.levels, (long)s->sim.desc.leaf);
     draw_bodies(&p, s);

@@ -55,8 +55,6 @@ class NBodyFields(TypedDict, total=False):
     subcells: int
     min: Union[float, Sequence[float]]
     size: float
-    mass_stride: int
-    acc_stride: int
     stage: Literal["fast", "one_thread", "many_threads", "shared_memory"]
     max_cells: int
     core: Union[str, int]

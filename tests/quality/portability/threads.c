@@ -1,6 +1,7 @@
 /* Does the hook of the Python library run tasks at the same time, each once, and all with the
    caller's rounding? Two tasks wait for each other: with one thread they would wait in vain.
    SPDX-License-Identifier: MIT OR Unlicense */
+#define _POSIX_C_SOURCE 200809L /* pthread_sigmask, under -std=c99 */
 #include "ugrid.h"
 #include <stdio.h>
 #include <time.h>

@@ -467,6 +467,7 @@ static void test_ring_velocities(void **state)
             nbody_desc d = vortices(NBODY_FORCE_NODES, 12, (nbody_core)core, widths[w]);
             nbody sim = {0};
             double const want = ring_speed(&d, N, 1);
+            d.leaf = 50; /* several levels */
             now = d;
             if (w == 0) CHECK_BELOW(fabs(want / ((N - 1) / (4 * ORACLE_PI)) - 1), 1e-12);
             for (i = 0; i < N; i++) {
