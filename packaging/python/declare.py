@@ -38,8 +38,8 @@ nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
 nbody_free
 nearfield_search_new nearfield_search_free nearfield_search_run nearfield_search_copy
-nearfield_search_rows nearfield_search_end nearfield_again nearfield_run nearfield_pairs
-nearfield_alloc nearfield_free nearfield_drop nearfield_hold nearfield_lend
+nearfield_search_rows nearfield_search_end nearfield_again nearfield_run nearfield_end_threads
+nearfield_pairs nearfield_alloc nearfield_free nearfield_drop nearfield_hold nearfield_lend
 """.split()
 
 CUDA_FUNCTIONS = """

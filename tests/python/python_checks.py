@@ -260,7 +260,7 @@ def check_thread_pool():
         calls.append((k, threading.get_native_id()))
         time.sleep(0.001)
 
-    lib.nearfield_end_threads() # of earlier checks
+    lib.nearfield_end_threads()     # of earlier checks
     for _ in range(4):
         run_tasks(lib, note, 40, 3)
     assert sorted(k for k, _ in calls) == sorted(4 * list(range(40)))
