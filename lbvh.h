@@ -56,8 +56,8 @@
                                      (C files too: they need no CUDA header)
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   A compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
-   (32-bit x86). Then add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the
+   The bits are the same with -march=native, where gcc would fuse products with sums. Where a
+   compiler keeps more digits (32-bit x86), add -msse2 -mfpmath=sse: else results can differ in the
    last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results
    are the same, except that denormals count as zero where the flag links a start file that says
    so. clang with FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals
@@ -244,6 +244,10 @@
 #elif defined(LBVH_IMPLEMENTATION)
 #error "lbvh.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDA_ARCH__) && \
+    (defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__)))
+/* gcc fuses a product with a sum, unless -std=c99 or its like is given. */
+#define LBVH_I_KEEP_BY_ASM
 #endif
 
 /* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file
@@ -6139,7 +6143,13 @@ LBVH_FN double lbvh_i_product(double a, double b)
 #if defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    return a * b;
+    a *= b;
+#if defined(LBVH_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+    __asm__("" : "+x"(a));
+#elif defined(LBVH_I_KEEP_BY_ASM)
+    __asm__("" : "+m"(a));
+#endif
+    return a;
 #endif
 }
 

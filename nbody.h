@@ -295,6 +295,10 @@
 #elif defined(NBODY_IMPLEMENTATION)
 #error "nbody.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDA_ARCH__) && \
+    (defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__)))
+/* gcc fuses a product with a sum, unless -std=c99 or its like is given. */
+#define NBODY_I_KEEP_BY_ASM
 #endif
 
 /* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file

@@ -48,8 +48,8 @@
                                      (C files too: they need no CUDA header)
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
-   (32-bit x86): add -ffp-contract=off, or -msse2 -mfpmath=sse. Otherwise two functions can disagree
+   The bits are the same with -march=native, where gcc would fuse products with sums. Where a
+   compiler keeps more digits (32-bit x86), add -msse2 -mfpmath=sse: else two functions can disagree
    about pairs whose distance is within a rounding of the radius.
    Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The results are the
    same, except that denormals count as zero where the flag links a start file that says so.
@@ -249,6 +249,10 @@
 #elif defined(UGRID_IMPLEMENTATION)
 #error "ugrid.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDA_ARCH__) && \
+    (defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__)))
+/* gcc fuses a product with a sum, unless -std=c99 or its like is given. */
+#define UGRID_I_KEEP_BY_ASM
 #endif
 
 /* C++ compilers can warn about what C needs: its casts, NULL. From here to the end of this file

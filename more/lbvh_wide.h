@@ -1301,7 +1301,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
 LBVH_I_LANES_FN __m128 lbvh_i_times_lanes(__m128 a, __m128 b)
 {
     __m128 product = _mm_mul_ps(a, b);
-#if defined(LBVH_I_STRICT_CLANG) && defined(LBVH_I_KEEP_BY_ASM)
+#if defined(LBVH_I_KEEP_BY_ASM)
     __asm__("" : "+x"(product));
 #endif
     return product;
@@ -1831,7 +1831,7 @@ LBVH_I_LANES_FN uint32_t lbvh_i_filled_lanes(const float *v)
 LBVH_I_LANES_FN __m256 lbvh_i_times_pack(__m256 a, __m256 b)
 {
     __m256 product = _mm256_mul_ps(a, b);
-#if defined(LBVH_I_STRICT_CLANG) && defined(LBVH_I_KEEP_BY_ASM)
+#if defined(LBVH_I_KEEP_BY_ASM)
     __asm__("" : "+x"(product));
 #endif
     return product;

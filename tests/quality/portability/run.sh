@@ -51,7 +51,7 @@ failure() {     # failure WHAT LOG
 
 # What a program said, without what need not be equal: the sum at the end, and whether malloc as it
 # is will do.
-cases() { tr -d '\r' <"$1" | grep -v '^end \|^bad malloc\|^malloc'; }
+cases() { tr -d '\r' <"$1" | grep -v '^end \|^bad malloc\|^malloc'"${left_out:-}"; }
 
 # program OUT COMMAND: builds bits.c from the copies in $headers. The file's name ends as the
 # machine wants it.
@@ -160,6 +160,14 @@ row() {
     else unit machine "$@"; fi
 }
 
+# fused NAME COMMAND: the processor has FMA, and the compiler may fuse products with sums. Only
+# nbody.h lets it.
+fused() {
+    local left_out='\|^nbody'
+    if grep -qw fma /proc/cpuinfo 2>/dev/null; then row "$@" "" little quick
+    elif wanted "$1"; then unit skip "$1: no FMA here"; fi
+}
+
 links_32_bit() {
     echo 'int main(void) { return 0; }' | $CC -m32 -x c - -o "$work/hello" 2>/dev/null
 }
@@ -231,6 +239,7 @@ quick_rows() {
     # s390x: gcc -std=c99 computes floats in double there (FLT_EVAL_METHOD 1), unless told not to
     row "s390x, gcc -std=gnu99 -ffp-contract=off" \
         "s390x-linux-gnu-gcc -static -O2 -std=gnu99 -ffp-contract=off" qemu-s390x-static big quick
+    fused "x86-64 with FMA, gcc -std=gnu99 -O3" "$CC -std=gnu99 -O3 -march=haswell"
     row "aarch64, gcc -std=c99" "aarch64-linux-gnu-gcc -static -O2 -std=c99" qemu-aarch64-static \
         little quick
     row "wasm32, emcc -std=c99" "emcc -O1 -std=c99" node little quick
