@@ -1934,12 +1934,24 @@ UGRID_FN_WALK void ugrid_i_next_bucket(ugrid_near *walk)
     walk->end = y;
 }
 
+/* The next turn of a walk: some cells of a row, from x on. 0 after the last. */
+UGRID_FN_WALK int ugrid_i_next_turn(ugrid_near *walk, int32_t *x, int32_t *cells)
+{
+    const ugrid_axis *axis = &walk->grid->axis[0];
+    int const strips = ugrid_i_by_strips(walk->grid);
+    int32_t const turns = !strips ? walk->x.width : ugrid_i_wrapped(axis, &walk->x) > 0 ? 2 : 1;
+    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
+    *cells = 1;
+    *x = strips ? ugrid_i_strip(axis, &walk->x, cells) : ugrid_i_turn_cell(walk, 0, &walk->x);
+    return 1;
+}
+
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
    there: then left is 0. */
 UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
-    int32_t cells = 1, turns = walk->x.width, x;
+    int32_t cells, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
         if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width &&
@@ -1952,10 +1964,7 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
         }
         return walk->z.width > 0;
     }
-    if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
-    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
-    x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
-                                : ugrid_i_turn_cell(walk, 0, &walk->x);
+    if (!ugrid_i_next_turn(walk, &x, &cells)) return 0;
     walk->number = walk->row + x;
     if (ugrid_i_tight(grid))
         walk->bits = ugrid_i_visited_bits(
@@ -2152,85 +2161,28 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
            (z != walk->z.low) << 2;
 }
 
-/* In how many turns a rare walk makes the sweep along axis a. */
-UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
+/* ugrid_i_next_cell of a rare walk. Unbounded: begin, end and row are x, y and z of the cell. */
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
-    if (a > 0 || !ugrid_i_by_strips(grid)) return sweep->width;
-    return ugrid_i_wrapped(&grid->axis[0], sweep) > 0 ? 2 : 1;
-}
-
-/* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
-UGRID_FN int ugrid_i_advance(ugrid_near *walk)
-{
-    int moved = 1;
-    if (++walk->x.turn >= ugrid_i_turns(walk, 0, &walk->x)) {
-        moved = 2;
-        walk->x.turn = 0;
-        if (++walk->y.turn >= ugrid_i_turns(walk, 1, &walk->y)) {
-            walk->y.turn = 0;
-            if (++walk->z.turn >= ugrid_i_turns(walk, 2, &walk->z)) {
-                walk->x.width = walk->y.width = walk->z.width = 0;
-                moved = 0;
-            }
-        }
-    }
-    return moved;
-}
-
-/* A rare walk by rows has come to another row of cells. */
-UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
-{
-    const ugrid_axis *const axis = walk->grid->axis;
-    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells +
-                 ugrid_i_turn_cell(walk, 1, &walk->y)) * axis[0].cells;
-}
-
-/* The number of the visited cell of a rare walk. Unbounded: begin, end and row are then x, y and z
-   of the cell. moved: as ugrid_i_advance has said. */
-UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int moved, int32_t *cells)
-{
-    const ugrid *grid = walk->grid;
-    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded,
-              whole = (walk->bits & UGRID_I_WHOLE) != 0;
-    int32_t const x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, cells)
-                      : whole                 ? walk->x.turn
-                                              : ugrid_i_turn_cell(walk, 0, &walk->x);
-    int32_t y = 0, z = 0;
-    if (moved == 1 && grid->desc.unbounded) { /* as before */
-        y = walk->end;
-        z = walk->row;
-    } else if (!by_rows || ugrid_i_tight(grid)) {
+    int const unbounded = grid->desc.unbounded,
+              same_row = unbounded && walk->x.turn + 1 < walk->x.width;
+    int32_t x, y = walk->end, z = walk->row, cells;
+    if (!ugrid_i_next_turn(walk, &x, &cells)) return;
+    if (!same_row) {
         y = ugrid_i_turn_cell(walk, 1, &walk->y);
         z = ugrid_i_turn_cell(walk, 2, &walk->z);
     }
     if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
-    if (grid->desc.unbounded) {
-        walk->begin = x;
-        walk->end = y;
-        walk->row = z;
-    }
-    return by_rows ? walk->row + x : whole ? x : ugrid_i_number(grid, x, y, z);
-}
-
-/* ugrid_i_next_cell of a rare walk. */
-UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
-{
-    const ugrid *grid = walk->grid;
-    int const moved = ugrid_i_advance(walk);
-    int32_t cells = 1, begin, end;
-    if (moved == 2 && grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded)
-        ugrid_i_rare_row(walk);
-    if (moved) {
-        walk->number = ugrid_i_rare_number(walk, moved, &cells);
-        begin = walk->begin;
-        end = walk->end;
-        ugrid_i_visit(walk, cells);
-        if (grid->desc.unbounded) {
-            walk->begin = begin;
-            walk->end = end;
-        }
-    }
+    if (walk->bits & UGRID_I_WHOLE) walk->number = x;
+    else if (unbounded || grid->desc.cell_order != UGRID_ROWS)
+        walk->number = ugrid_i_number(grid, x, y, z);
+    else walk->number = walk->row + x;
+    ugrid_i_visit(walk, cells);
+    if (!unbounded) return;
+    walk->begin = x;
+    walk->end = y;
+    walk->row = z;
 }
 
 /* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
