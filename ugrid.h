@@ -2705,12 +2705,10 @@ enum { UGRID_I_MOST_PIECES = 1024 };  /* the most pieces of desc.parallel */
 /* The seams: where the method goes on to its faster forms (>>faster). Each returns whether it did
    the work; `*result` is then what it came to. The text below needs none of them: both give the
    same bits. UGRID_PLAIN: none does anything. */
-struct ugrid_i_mover;
-struct ugrid_i_adder;
-struct ugrid_i_counter;
 struct ugrid_i_list;
 struct ugrid_i_queries;
 struct ugrid_i_search;
+typedef void ugrid_i_range_fn(const void *context, int32_t first, int32_t last);
 #ifdef UGRID_PLAIN
 #define ugrid_i_faster_words(grid, n)                              0
 #define ugrid_i_fit_faster(desc, pos, stride, n, bad_id, result)   0
@@ -2718,12 +2716,9 @@ struct ugrid_i_search;
 #define ugrid_i_build_faster(grid, result)                         0
 #define ugrid_i_search_faster(search, stopped)                     0
 #define ugrid_i_query_faster(walk, p, limit, ids, capacity, found) 0
-#define ugrid_i_pairs_faster(grid, radius, pairs, result)          0
-#define ugrid_i_counts_faster(counter, radius, flags, result)      0
-#define ugrid_i_list_faster(list, radius, flags, result)           0
+#define ugrid_i_run_faster(search, result)                         0
 #define ugrid_i_queries_faster(queries, list, radius, result)      0
-#define ugrid_i_move_faster(mover, result)                         0
-#define ugrid_i_sums_faster(adder, result)                         0
+#define ugrid_i_places_faster(grid, work, context, result)         0
 #else
 static int64_t ugrid_i_faster_words(const ugrid *grid, int32_t n);
 static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
@@ -2733,16 +2728,11 @@ static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result);
 static int ugrid_i_search_faster(const struct ugrid_i_search *search, int *stopped);
 static int ugrid_i_query_faster(ugrid_near *walk, const ugrid_real *p, ugrid_real limit,
                                 int32_t *ids, int32_t capacity, int32_t *found);
-static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
-                                ugrid_result *result);
-static int ugrid_i_counts_faster(struct ugrid_i_counter *counter, ugrid_real radius, int flags,
-                                 ugrid_result *result);
-static int ugrid_i_list_faster(struct ugrid_i_list *list, ugrid_real radius, int flags,
-                               ugrid_result *result);
+static int ugrid_i_run_faster(const struct ugrid_i_search *search, ugrid_result *result);
 static int ugrid_i_queries_faster(const struct ugrid_i_queries *queries, struct ugrid_i_list *list,
                                   ugrid_real radius, ugrid_result *result);
-static int ugrid_i_move_faster(const struct ugrid_i_mover *mover, ugrid_result *result);
-static int ugrid_i_sums_faster(const struct ugrid_i_adder *adder, ugrid_result *result);
+static int ugrid_i_places_faster(const ugrid *grid, ugrid_i_range_fn *work, const void *context,
+                                 ugrid_result *result);
 #endif
 
 UGRID_API int ugrid_version(void)
@@ -3822,8 +3812,9 @@ typedef struct ugrid_i_mover {
 } ugrid_i_mover;
 
 /* Moves the elements of the places first .. last-1 into the grid's order, or back. */
-static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
+static void ugrid_i_move(const void *context, int32_t first, int32_t last)
 {
+    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
     const ugrid *grid = mover->grid;
     size_t const bytes = mover->bytes;
     const char *const src = (const char *)mover->src;
@@ -3845,7 +3836,7 @@ static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t 
     ugrid_result result;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_move_faster(&mover, &result)) return result;
+    if (ugrid_i_places_faster(grid, ugrid_i_move, &mover, &result)) return result;
     ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
 }
@@ -3874,13 +3865,27 @@ typedef struct ugrid_i_adder {
     int32_t width;
 } ugrid_i_adder;
 
-/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
-static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
+/* The first cell that begins at a place or after it. */
+static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
 {
+    int32_t low = 0, high = grid->cell_count;
+    while (low < high) {
+        int32_t const middle = low + (high - low) / 2;
+        if (grid->start[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The sums of the cells that begin at the places first .. last-1, of a grid whose places ascend
+   through the cells. */
+static void ugrid_i_add_cells(const void *context, int32_t first, int32_t last)
+{
+    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
     const ugrid *grid = adder->grid;
-    int32_t const width = adder->width;
+    int32_t const width = adder->width, end = ugrid_i_cell_from(grid, last);
     int32_t k, cell;
-    for (cell = first; cell < last; cell++)
+    for (cell = ugrid_i_cell_from(grid, first); cell < end; cell++)
         for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
             ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
                         adder->values + (size_t)grid->order[k] * (size_t)width, width);
@@ -3893,14 +3898,19 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 {
     ugrid_i_adder const adder = {grid, values, sums, width};
     ugrid_result result;
+    size_t bytes;
     int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
+    bytes = (size_t)grid->cell_count * (size_t)width * sizeof *sums;
+    memset(sums, 0, bytes);
     if (grid->n == 0) return UGRID_OK;
     if (ugrid_i_sorted(grid)) {
-        if (ugrid_i_sums_faster(&adder, &result)) return result;
-        ugrid_i_add_cells(&adder, 0, grid->cell_count);
+        if (ugrid_i_places_faster(grid, ugrid_i_add_cells, &adder, &result)) {
+            if (result != UGRID_OK) memset(sums, 0, bytes); /* a task was left out */
+            return result;
+        }
+        ugrid_i_add_cells(&adder, 0, grid->n);
         return UGRID_OK;
     }
     for (k = 0; k < grid->n; k++) {
@@ -4016,12 +4026,14 @@ static int ugrid_i_run_search(const ugrid_i_search *given)
     return ugrid_i_search_faster(&search, &stopped) ? stopped : ugrid_i_place_rows(&search);
 }
 
-/* A search of the whole grid. */
-static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       ugrid_row_fn *take, void *user)
+/* A search of the whole grid. UGRID_STOPPED: `take` ended it. */
+static ugrid_result ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
+                                ugrid_row_fn *take, void *user)
 {
     ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
-    return ugrid_i_run_search(&search);
+    ugrid_result result;
+    if (ugrid_i_run_faster(&search, &result)) return result;
+    return ugrid_i_run_search(&search) ? UGRID_STOPPED : UGRID_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4036,8 +4048,8 @@ static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
 
 /* The checks of a search over all particles, in piece `piece` of `pieces`: each checks its share of
    the radii. */
-static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, int flags,
-                                          int32_t piece, int32_t pieces)
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags,
+                                       int32_t piece, int32_t pieces)
 {
     int const only_radii = grid && grid->filter.radii && radius == 0;
     ugrid_result result = ugrid_i_check_search(
@@ -4054,12 +4066,6 @@ static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, 
         if (!(own >= 0) || !(own <= grid->filter.largest)) return UGRID_BAD_FILTER;
     }
     return UGRID_OK;
-}
-
-/* The checks of a search over all particles. */
-static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
-{
-    return ugrid_i_check_rows_in(grid, radius, flags, 0, 1);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -4149,13 +4155,11 @@ static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, i
 
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, 0);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, 0, 0, 1);
     if (!pairs) return UGRID_BAD_ARGUMENT;
     *pairs = 0;
     if (result != UGRID_OK) return result;
-    if (ugrid_i_pairs_faster(grid, radius, pairs, &result)) return result;
-    ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
-    return UGRID_OK;
+    return ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
 }
 
 /* The checks of a search for overlaps, serial or CUDA. */
@@ -4201,15 +4205,15 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                              int32_t *counts)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
     int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
     ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
-    if (ugrid_i_counts_faster(&counter, radius, flags, &result)) return result;
-    ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
-    return UGRID_OK;
+    result = ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
+    if (result != UGRID_OK && rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
+    return result;
 }
 
 /* A list under construction. */
@@ -4221,14 +4225,6 @@ typedef struct ugrid_i_list {
     int32_t rows;       /* by place: so many offsets are set */
     int32_t last;       /* the place after the last one whose row the list gets */
 } ugrid_i_list;
-
-/* An empty list. */
-static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
-                                    int64_t capacity)
-{
-    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
-    return list;
-}
 
 /* Stores names from index `at` on, as far as they fit, unless they are there. */
 static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
@@ -4281,42 +4277,42 @@ static int64_t ugrid_i_begins(int64_t *length, int32_t count)
     return length[count] = sum;
 }
 
-/* Cursors at the ends of their rows become begins again. */
-static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
-{
-    memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
-    offsets[0] = 0;
-}
-
 /* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
-static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
+static ugrid_result ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
-    int32_t const rows = list->grid->rows;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return;
-    ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
-    ugrid_i_ends_to_begins(list->offsets, rows);
+    int64_t *const offsets = list->offsets;
+    size_t const rows = (size_t)list->grid->rows;
+    ugrid_result result;
+    memset(offsets, 0, (rows + 1) * sizeof *offsets);
+    result = ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_begins(offsets, list->grid->rows);
+    if (list->capacity == 0) return UGRID_OK;
+    result = ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
+    memmove(offsets + 1, offsets, rows * sizeof *offsets); /* the ends of rows: begins again */
+    offsets[0] = 0;
+    return result;
 }
 
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_list list;
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
+    ugrid_i_list list = {grid, offsets, ids, capacity, 0, 0, 0};
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
-    list = ugrid_i_list_of(grid, offsets, ids, capacity);
-    if (ugrid_i_list_faster(&list, radius, flags, &result)) {
-        if (result != UGRID_OK) return result;
-    } else if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
-        ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
+    list.last = grid->n;
+    if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
+        result = ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
         while (list.rows <= grid->n) offsets[list.rows++] = list.total;
     } else {
-        ugrid_i_list_by_id(&list, radius, flags);
+        result = ugrid_i_list_by_id(&list, radius, flags);
+    }
+    if (result != UGRID_OK) {
+        memset(offsets, 0, ((size_t)ugrid_i_rows(grid, flags) + 1) * sizeof *offsets);
+        return result;
     }
     *needed = list.total;
     return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
@@ -4360,8 +4356,8 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
 {
     ugrid_result result = ugrid_i_check_search(grid, radius, 0);
     ugrid_i_queries queries;
-    ugrid_i_list list;
     ugrid view;
+    ugrid_i_list list = {&view, offsets, ids, capacity, 0, 0, 0};
     if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
         (capacity > 0 && !ids))
         return UGRID_BAD_ARGUMENT;
@@ -4374,7 +4370,6 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     queries.points = points;
     queries.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
     queries.m = m;
-    list = ugrid_i_list_of(&view, offsets, ids, capacity);
     if (!ugrid_i_queries_faster(&queries, &list, radius, &result))
         ugrid_i_query_rows(&queries, &list, radius);
     if (result != UGRID_OK) return result;
@@ -4406,13 +4401,12 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
     ugrid_i_caller caller = {grid, fn, NULL, user};
     if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
-                                                                            : UGRID_OK;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller);
 }
 
 /* row_fn for a row, by id. */
@@ -4424,18 +4418,6 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 
 /* Is the grid searched cell by cell? */
 static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
-
-/* The first cell that begins at a place or after it. */
-static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
-{
-    int32_t low = 0, high = grid->cell_count;
-    while (low < high) {
-        int32_t const middle = low + (high - low) / 2;
-        if (grid->start[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
 
 /* The first place of piece k of a search: where a cell begins, if the grid is searched by cells. */
 static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k)
@@ -4455,7 +4437,7 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
     ugrid_i_search search;
     ugrid_result result;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
-    result = ugrid_i_check_rows_in(grid, radius, flags, piece, pieces);
+    result = ugrid_i_check_rows(grid, radius, flags, piece, pieces);
     if (result != UGRID_OK) return result;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (search.places) search.take = fn, search.user = user;
@@ -4478,8 +4460,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
                                >>entries-faster; of hashed cells: >>hashed-faster; in vector
                               instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
-       pairs, counts, list     >>parallel-search
-       move, sums              >>parallel-attributes
+       run                     >>parallel-search
+       places                  >>parallel-attributes
    ============================================================================================== */
 
 #ifndef UGRID_PLAIN
@@ -6594,12 +6576,6 @@ static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t
     return worth < most ? worth : most;
 }
 
-/* The same for what costs less. */
-static int32_t ugrid_i_light_pieces(const ugrid *grid)
-{
-    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
-}
-
 /* A piece sets its byte when it is done. */
 typedef struct ugrid_i_all_tasks {
     ugrid_task *work;
@@ -7067,13 +7043,9 @@ static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result)
    with about as many particles as the others.
    ---------------------------------------------------------------------------------------------- */
 
-/* What the rows of a piece are passed to. */
-enum { UGRID_I_TO_USER, UGRID_I_TO_TOTAL, UGRID_I_TO_LIST };
-
 typedef struct ugrid_i_split {
     ugrid_i_search search;      /* of all rows */
-    ugrid_i_list list;          /* the same */
-    int to;
+    ugrid_i_list *list;         /* of all rows, or NULL */
     int32_t pieces;
     int64_t total[UGRID_I_MOST_PIECES + 1]; /* by piece: where its list begins, or ends */
 } ugrid_i_split;
@@ -7083,15 +7055,16 @@ static void ugrid_i_search_piece(void *context, int32_t k)
 {
     ugrid_i_split *split = (ugrid_i_split *)context;
     ugrid_i_search search = split->search;
-    ugrid_i_list list = split->list;
+    ugrid_i_list list = {search.grid, NULL, NULL, 0, 0, 0, 0};
     int const in_order = search.take == ugrid_i_take_in_order;
+    if (split->list) list = *split->list;
     search.first = list.rows = ugrid_i_piece_from(search.grid, split->pieces, k);
     search.last = list.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1);
     list.total = split->total[k];
     if (in_order && !search.count_only && list.capacity > split->total[k + 1])
         list.capacity = split->total[k + 1]; /* the next piece writes there */
-    if (split->to == UGRID_I_TO_TOTAL) search.user = &list.total;
-    if (split->to == UGRID_I_TO_LIST) search.user = &list;
+    if (split->list) search.user = &list;
+    else if (search.take == ugrid_i_take_total) search.user = &list.total;
     (void)ugrid_i_run_search(&search);
     if (in_order) while (list.rows < list.last) list.offsets[list.rows++] = list.total;
     if (search.count_only) split->total[k] = list.total;
@@ -7104,58 +7077,21 @@ static ugrid_result ugrid_i_run_split(ugrid_i_split *split)
     return ugrid_i_in_pieces(&grid->desc.parallel, split->pieces, ugrid_i_search_piece, split);
 }
 
-/* A search in pieces, whose list or total is empty. 0: one piece. */
-static int ugrid_i_begin_split(ugrid_i_split *split, const ugrid *grid, const ugrid_i_list *list,
-                               int to)
-{
-    memset(split, 0, sizeof *split);
-    if (list) split->list = *list;
-    split->to = to;
-    split->pieces = ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
-    return split->pieces > 1;
-}
-
-/* ugrid_count_pairs in pieces. */
-static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
-                                ugrid_result *result)
-{
-    ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, grid, NULL, UGRID_I_TO_TOTAL)) return 0;
-    split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
-    *result = ugrid_i_run_split(&split);
-    if (*result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
-    return 1;
-}
-
-/* ugrid_count_neighbors in pieces. */
-static int ugrid_i_counts_faster(ugrid_i_counter *counter, ugrid_real radius, int flags,
-                                 ugrid_result *result)
-{
-    int32_t const rows = ugrid_i_rows(counter->grid, flags);
-    ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, counter->grid, NULL, UGRID_I_TO_USER)) return 0;
-    split.search = ugrid_i_search_of(counter->grid, radius, flags, 1, ugrid_i_take_count, counter);
-    *result = ugrid_i_run_split(&split);
-    if (*result != UGRID_OK && rows > 0)
-        memset(counter->counts, 0, (size_t)rows * sizeof *counter->counts);
-    return 1;
-}
-
 /* Lists by place: each piece counts its rows, with offsets from its own begin, and lists them when
    the begins are known. Serial lists need no second search. */
-static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+static ugrid_result ugrid_i_split_in_order(ugrid_i_split *split)
 {
-    ugrid_i_list *const list = &split->list;
+    ugrid_i_list *const list = split->list;
     int64_t const capacity = list->capacity;
     int32_t k, place = 0, last;
     ugrid_result result;
     list->capacity = 0;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_in_order, NULL);
+    split->search.count_only = 1;
     result = ugrid_i_run_split(split);
     list->capacity = capacity;
     if (result != UGRID_OK) return result;
     list->total = ugrid_i_begins(split->total, split->pieces);
-    list->offsets[list->grid->n] = list->total;
+    list->rows = list->grid->n;
     if (capacity > 0) {
         split->search.count_only = 0;
         return ugrid_i_run_split(split);
@@ -7167,35 +7103,21 @@ static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real ra
     return UGRID_OK;
 }
 
-/* ugrid_i_list_by_id in pieces. */
-static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+/* ugrid_i_run in pieces, for what may take the rows of several pieces at once. */
+static int ugrid_i_run_faster(const ugrid_i_search *search, ugrid_result *result)
 {
-    ugrid_i_list *const list = &split->list;
-    int32_t const rows = list->grid->rows;
-    ugrid_result result;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
-    result = ugrid_i_run_split(split);
-    if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return UGRID_OK;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
-    result = ugrid_i_run_split(split);
-    if (result == UGRID_OK) ugrid_i_ends_to_begins(list->offsets, rows);
-    return result;
-}
-
-/* ugrid_neighbors in pieces. */
-static int ugrid_i_list_faster(ugrid_i_list *list, ugrid_real radius, int flags,
-                               ugrid_result *result)
-{
-    int32_t const rows = ugrid_i_rows(list->grid, flags);
+    ugrid_row_fn *const take = search->take;
+    int const in_order = take == ugrid_i_take_in_order, total = take == ugrid_i_take_total,
+              by_id = take == ugrid_i_take_row_length || take == ugrid_i_take_by_id;
     ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, list->grid, list, UGRID_I_TO_LIST)) return 0;
-    *result = flags & UGRID_PLACES ? ugrid_i_places_in_pieces(&split, radius, flags)
-                                   : ugrid_i_ids_in_pieces(&split, radius, flags);
-    list->total = split.list.total;
-    if (*result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    split.pieces = ugrid_i_pieces(&search->grid->desc.parallel, search->grid->n, UGRID_I_PIECE);
+    if (split.pieces < 2 || !(in_order | total | by_id | (take == ugrid_i_take_count))) return 0;
+    memset(split.total, 0, sizeof split.total);
+    split.search = *search;
+    split.list = in_order | by_id ? (ugrid_i_list *)search->user : NULL;
+    *result = in_order ? ugrid_i_split_in_order(&split) : ugrid_i_run_split(&split);
+    if (total && *result == UGRID_OK)
+        *(int64_t *)search->user = ugrid_i_begins(split.total, split.pieces);
     return 1;
 }
 
@@ -7255,47 +7177,30 @@ static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid
    >>parallel-attributes: gather and scatter by places, sums by cells
    ---------------------------------------------------------------------------------------------- */
 
-/* ugrid_i_move for a piece. */
-static void ugrid_i_move_piece(void *context, int32_t k)
+typedef struct ugrid_i_places {
+    const ugrid *grid;
+    ugrid_i_range_fn *work;
+    const void *context;
+    int32_t pieces;
+} ugrid_i_places;
+
+/* The work on the places of a piece. */
+static void ugrid_i_places_piece(void *context, int32_t k)
 {
-    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
-    int32_t const n = mover->grid->n, pieces = ugrid_i_light_pieces(mover->grid);
-    ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
+    const ugrid_i_places *all = (const ugrid_i_places *)context;
+    int32_t const n = all->grid->n;
+    all->work(all->context, ugrid_i_cut(n, all->pieces, k), ugrid_i_cut(n, all->pieces, k + 1));
 }
 
-/* ugrid_i_move in pieces. */
-static int ugrid_i_move_faster(const ugrid_i_mover *mover, ugrid_result *result)
+/* work(context, 0, n) in pieces. */
+static int ugrid_i_places_faster(const ugrid *grid, ugrid_i_range_fn *work, const void *context,
+                                 ugrid_result *result)
 {
-    int32_t const pieces = ugrid_i_light_pieces(mover->grid);
-    ugrid_i_mover shared = *mover;
-    if (pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&mover->grid->desc.parallel, pieces, ugrid_i_move_piece, &shared);
-    return 1;
-}
-
-/* ugrid_i_add_cells for a piece. */
-static void ugrid_i_add_piece(void *context, int32_t k)
-{
-    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
-    const ugrid *grid = adder->grid;
-    int32_t const pieces = ugrid_i_light_pieces(grid);
-    int32_t const first = ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k));
-    ugrid_i_add_cells(adder, first,
-                      k + 1 < pieces ? ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k + 1))
-                                     : grid->cell_count);
-}
-
-/* ugrid_i_add_cells in pieces. */
-static int ugrid_i_sums_faster(const ugrid_i_adder *adder, ugrid_result *result)
-{
-    const ugrid *grid = adder->grid;
-    int32_t const pieces = ugrid_i_light_pieces(grid);
-    ugrid_i_adder shared = *adder;
-    if (pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&grid->desc.parallel, pieces, ugrid_i_add_piece, &shared);
-    if (*result != UGRID_OK)
-        memset(adder->sums, 0,
-               (size_t)grid->cell_count * (size_t)adder->width * sizeof *adder->sums);
+    const ugrid_parallel *parallel = &grid->desc.parallel;
+    ugrid_i_places all = {grid, work, context, 0};
+    all.pieces = ugrid_i_pieces(parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
+    if (all.pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(parallel, all.pieces, ugrid_i_places_piece, &all);
     return 1;
 }
 
