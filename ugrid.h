@@ -3019,23 +3019,18 @@ static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
     return a == 0 ? cells * desc->split : cells;
 }
 
-/* The number of buckets, a power of two: as given; otherwise about n, within max_cells. */
-static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
-{
-    int32_t const most = 1 << 30, about_n = n < 64 ? 64 : n > most ? most : n,
-                  least = desc->buckets ? desc->buckets : about_n;
-    int32_t buckets = 1;
-    while (buckets < least) buckets *= 2;
-    while (!desc->buckets && buckets > 1 && buckets > desc->max_cells) buckets /= 2;
-    return buckets;
-}
-
-/* The number of cell numbers, as a double (it may exceed any integer). */
+/* The number of cell numbers, as a double (it may exceed any integer). Hash buckets: a power of two,
+   as given; otherwise about n, within max_cells. */
 static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
 {
+    double const least = desc->buckets ? desc->buckets : n < 64 ? 64 : n < 1 << 30 ? n : 1 << 30;
     double most = 1;
     int a;
-    if (desc->unbounded) return ugrid_i_count_buckets(desc, n);
+    if (desc->unbounded) {
+        while (most < least) most *= 2;
+        while (!desc->buckets && most > 1 && most > (double)desc->max_cells) most /= 2;
+        return most;
+    }
     if (desc->cell_order != UGRID_MORTON) return cells[0] * cells[1] * cells[2];
     for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
     return desc->dim == 2 ? most * most : most * most * most;
@@ -3315,6 +3310,21 @@ static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, 
     desc->cell = (ugrid_real)cell > desc->radius ? (ugrid_real)cell : desc->radius;
 }
 
+/* The same by points of the caller. */
+static void ugrid_i_fit_by_sample(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
+{
+    ugrid_i_sample sample;
+    int32_t k;
+    sample.count = 0;
+    sample.parts = ugrid_i_sample_parts(n);
+    for (k = 0; k < sample.parts; k++) {
+        ugrid_real p[3];
+        ugrid_i_load(pos, stride, desc->dim, ugrid_i_sampled(n, sample.parts, k), p);
+        ugrid_i_take_sample(&sample, p);
+    }
+    if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
+}
+
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id)
 {
@@ -3336,18 +3346,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
         if (ugrid_i_check_box(desc) != UGRID_OK) return UGRID_BOX_TOO_WIDE;
-        if (!cell_given) {
-            ugrid_i_sample sample;
-            int32_t k;
-            sample.count = 0;
-            sample.parts = ugrid_i_sample_parts(n);
-            for (k = 0; k < sample.parts; k++) {
-                ugrid_real p[3] = {0, 0, 0};
-                ugrid_i_load(pos, stride, dim, ugrid_i_sampled(n, sample.parts, k), p);
-                ugrid_i_take_sample(&sample, p);
-            }
-            if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
-        }
+        if (!cell_given) ugrid_i_fit_by_sample(desc, pos, stride, n);
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;
@@ -3400,7 +3399,7 @@ static void ugrid_i_count_numbers(const ugrid *grid, const int32_t *numbers)
     int32_t *const start = grid->start;
     int32_t const entries = grid->n * grid->spans;
     int32_t e;
-    memset(start, 0, ((size_t)grid->cell_count + 1) * sizeof *start);
+    memset(start, 0, (size_t)grid->cell_count * sizeof *start);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) start[numbers[e]]++;
 }
 
@@ -6685,23 +6684,13 @@ static void ugrid_i_fit_piece(void *context, int32_t k)
     memcpy(own->max, part.desc.max, sizeof own->max);
 }
 
-/* Adds the box of a piece to that of the pieces before it. */
-static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
-{
-    int a;
-    if (own->points == 0) return;
-    for (a = 0; a < desc->dim; a++) {
-        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
-        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
-    }
-}
-
 /* ugrid_i_fit_box in pieces. */
 static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                               int32_t *bad_id, ugrid_result *result)
 {
     ugrid_i_survey all;
     int32_t k, points = 0;
+    int a;
     memset(&all, 0, sizeof all);
     all.grid.desc = *desc;
     all.grid.pos = pos;
@@ -6712,11 +6701,15 @@ static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t st
     *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
     if (*result != UGRID_OK) return 1;
     for (k = 0; k < all.pieces; k++) {
-        ugrid_i_join_box(desc, &all.of[k], points == 0);
-        points += all.of[k].points;
-        *result = all.of[k].result;
+        const ugrid_i_surveyed *own = &all.of[k];
+        for (a = 0; own->points > 0 && a < desc->dim; a++) {
+            if (points == 0 || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
+            if (points == 0 || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
+        }
+        points += own->points;
+        *result = own->result;
         if (*result == UGRID_OK) continue;
-        if (bad_id) *bad_id = all.of[k].bad_id;
+        if (bad_id) *bad_id = own->bad_id;
         return 1;
     }
     return 1;
@@ -6765,30 +6758,42 @@ typedef struct ugrid_i_deal {
     ugrid grid;                 /* a copy */
     int32_t *numbers;           /* [n * spans] cells, -1: unused */
     uint64_t *keys;             /* (cell, entry), by bucket */
-    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
+    int32_t *tally;             /* [pieces][buckets] entries, then where the piece puts them */
     int32_t pieces, buckets;
-    int shift;                  /* bucket = cell >> shift */
-    int32_t begin[UGRID_I_BUCKETS + 1];     /* the first key of each bucket */
+    int shift;                  /* bucket = cell >> shift; 0 by counts of all cells */
+    int32_t begin[UGRID_I_BUCKETS + 1];     /* the first key of each bucket; by counts: the entries
+                                               of each piece of the cells, then those before it */
     int32_t bad_id[UGRID_I_BUILD_TASKS];    /* by piece: its first particle that is not finite, or
                                                -1 */
 } ugrid_i_deal;
+
+/* The tally of a piece. */
+static int32_t *ugrid_i_tally_of(const ugrid_i_deal *deal, int32_t k)
+{
+    return deal->tally + (size_t)k * (size_t)deal->buckets;
+}
 
 /* Numbers the entries of a piece, and counts them by bucket. */
 static void ugrid_i_tally_piece(void *context, int32_t k)
 {
     ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int32_t *const tally = ugrid_i_tally_of(deal, k);
     int const shift = deal->shift;
     ugrid part = deal->grid;
     int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
     int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
     int32_t e;
-    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
     deal->bad_id[k] = -1;
     if (ugrid_i_number_faster(&part, numbers) != UGRID_OK) {
         deal->bad_id[k] = first + part.bad_id;
         return;
     }
+    part.start = tally;
+    if (shift == 0) {
+        ugrid_i_count_numbers(&part, numbers);
+        return;
+    }
+    memset(tally, 0, (size_t)deal->buckets * sizeof *tally);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
 }
 
@@ -6799,7 +6804,7 @@ static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
     for (b = 0; b < deal->buckets; b++) {
         deal->begin[b] = sum;
         for (k = 0; k < deal->pieces; k++) {
-            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
+            int32_t *const tally = ugrid_i_tally_of(deal, k) + b;
             int32_t const count = *tally;
             *tally = sum;
             sum += count;
@@ -6812,7 +6817,7 @@ static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
 static void ugrid_i_deal_piece(void *context, int32_t k)
 {
     ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int32_t *const at = ugrid_i_tally_of(deal, k);
     const int32_t *const numbers = deal->numbers;
     uint64_t *const keys = deal->keys;
     int32_t const n = deal->grid.n, spans = deal->grid.spans;
@@ -6864,80 +6869,51 @@ static void ugrid_i_sort_piece(void *context, int32_t k)
     }
 }
 
-/* The counting sort of ugrid_i_build_count in pieces: each counts its entries for all cells. */
-typedef struct ugrid_i_counts {
-    ugrid grid;                 /* a copy */
-    int32_t *numbers;           /* [n * spans] cells, -1: unused */
-    int32_t *count;             /* [pieces][cell_count + 1] entries of the piece, then their ends */
-    int32_t pieces;
-    int32_t sum[UGRID_I_BUILD_TASKS];       /* by piece of cells: entries, then those before them */
-    int32_t bad_id[UGRID_I_BUILD_TASKS];    /* as in ugrid_i_deal */
-} ugrid_i_counts;
-
-static int32_t *ugrid_i_counts_of(const ugrid_i_counts *counts, int32_t k)
-{
-    return counts->count + (size_t)k * ((size_t)counts->grid.cell_count + 1);
-}
-
-/* A task: numbers and counts. */
-static void ugrid_i_count_piece(void *context, int32_t k)
-{
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    ugrid part = counts->grid;
-    int32_t const first = ugrid_i_piece_of(&part, counts->pieces, k);
-    int32_t *const numbers = counts->numbers + (size_t)first * (size_t)part.spans;
-    part.start = ugrid_i_counts_of(counts, k);
-    counts->bad_id[k] = -1;
-    if (ugrid_i_number_faster(&part, numbers) == UGRID_OK) ugrid_i_count_numbers(&part, numbers);
-    else counts->bad_id[k] = first + part.bad_id;
-}
-
-/* A task: how many entries are in a piece of the cells. */
+/* By counts of all cells: how many entries are in a piece of the cells. */
 static void ugrid_i_sum_piece(void *context, int32_t k)
 {
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    int32_t const cells = counts->grid.cell_count, end = ugrid_i_cut(cells, counts->pieces, k + 1);
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t const cells = deal->buckets, end = ugrid_i_cut(cells, deal->pieces, k + 1);
     int32_t piece, c, sum = 0;
-    for (piece = 0; piece < counts->pieces; piece++) {
-        const int32_t *const count = ugrid_i_counts_of(counts, piece);
-        for (c = ugrid_i_cut(cells, counts->pieces, k); c < end; c++) sum += count[c];
+    for (piece = 0; piece < deal->pieces; piece++) {
+        const int32_t *const count = ugrid_i_tally_of(deal, piece);
+        for (c = ugrid_i_cut(cells, deal->pieces, k); c < end; c++) sum += count[c];
     }
-    counts->sum[k] = sum;
+    deal->begin[k] = sum;
 }
 
-/* A task: where each cell begins, and where the entries of each piece end in it. */
+/* Where each cell begins, and where the entries of each piece end in it. */
 static void ugrid_i_begin_piece(void *context, int32_t k)
 {
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    int32_t const cells = counts->grid.cell_count, end = ugrid_i_cut(cells, counts->pieces, k + 1);
-    size_t const next = (size_t)cells + 1;
-    int32_t piece, c, sum = counts->sum[k];
-    for (c = ugrid_i_cut(cells, counts->pieces, k); c < end; c++) {
-        int32_t *count = counts->count + c;
-        counts->grid.start[c] = sum;
-        for (piece = 0; piece < counts->pieces; piece++, count += next) *count = sum += *count;
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t const cells = deal->buckets, end = ugrid_i_cut(cells, deal->pieces, k + 1);
+    int32_t piece, c, sum = deal->begin[k];
+    for (c = ugrid_i_cut(cells, deal->pieces, k); c < end; c++) {
+        int32_t *count = deal->tally + c;
+        deal->grid.start[c] = sum;
+        for (piece = 0; piece < deal->pieces; piece++, count += cells) *count = sum += *count;
     }
 }
 
-/* A task: scatter. */
+/* The scatter of a piece of the particles. */
 static void ugrid_i_scatter_piece(void *context, int32_t k)
 {
-    const ugrid_i_counts *counts = (const ugrid_i_counts *)context;
-    ugrid part = counts->grid;
-    int32_t const end = ugrid_i_cut(part.n, counts->pieces, k + 1) * part.spans;
-    part.start = ugrid_i_counts_of(counts, k);
-    ugrid_i_scatter(&part, counts->numbers, ugrid_i_cut(part.n, counts->pieces, k) * part.spans,
-                    end);
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid part = deal->grid;
+    int32_t const begin = ugrid_i_cut(part.n, deal->pieces, k) * part.spans,
+                  end = ugrid_i_cut(part.n, deal->pieces, k + 1) * part.spans;
+    part.start = ugrid_i_tally_of(deal, k);
+    ugrid_i_scatter(&part, deal->numbers, begin, end);
 }
 
-/* A task: the order of a piece of the places, from the records. */
+/* The order of a piece of the places, from the records. */
 static void ugrid_i_order_piece(void *context, int32_t piece)
 {
-    const ugrid_i_counts *counts = (const ugrid_i_counts *)context;
-    ugrid const view = counts->grid;
-    int32_t const end = ugrid_i_cut(view.entries, counts->pieces, piece + 1);
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid const view = deal->grid;
+    int32_t const end = ugrid_i_cut(view.entries, deal->pieces, piece + 1);
     int32_t k;
-    for (k = ugrid_i_cut(view.entries, counts->pieces, piece); k < end; k++)
+    for (k = ugrid_i_cut(view.entries, deal->pieces, piece); k < end; k++)
         view.order[k] = view.record[k].link;
 }
 
@@ -6952,73 +6928,67 @@ static int32_t ugrid_i_count_pieces(const ugrid *grid, int32_t pieces)
     return most < 2 || most < pieces / 8 || grid->n >= UGRID_I_MANY ? 1 : most;
 }
 
-/* The first piece's particle that is not finite, if there is one. */
-static ugrid_result ugrid_i_first_bad(ugrid *grid, const int32_t *bad_id, int32_t pieces)
+/* The steps after the tally, by counts of all cells. */
+static ugrid_result ugrid_i_build_by_counts(ugrid_i_deal *deal)
 {
-    int32_t k;
-    for (k = 0; k < pieces; k++) {
-        if (bad_id[k] < 0) continue;
-        grid->bad_id = bad_id[k];
-        return UGRID_NOT_FINITE;
+    static ugrid_task *const steps[] = {ugrid_i_begin_piece, ugrid_i_scatter_piece,
+                                        ugrid_i_order_piece};
+    const ugrid_parallel *parallel = &deal->grid.desc.parallel;
+    int32_t const count = deal->grid.record ? 3 : 2;
+    ugrid_result result = ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_sum_piece, deal);
+    int32_t step, k;
+    for (k = 0; result == UGRID_OK && k < deal->pieces; k++) {
+        int32_t const entries = deal->begin[k];
+        deal->begin[k] = deal->grid.entries;
+        deal->grid.entries += entries;
     }
-    return UGRID_OK;
+    for (step = 0; result == UGRID_OK && step < count; step++)
+        result = ugrid_i_in_pieces(parallel, deal->pieces, steps[step], deal);
+    return result;
 }
 
-/* COUNT and SORT by counts of all cells. */
-static ugrid_result ugrid_i_build_by_counts(ugrid *grid, int32_t pieces)
+/* The same by buckets. */
+static ugrid_result ugrid_i_build_by_buckets(ugrid_i_deal *deal)
 {
-    static ugrid_task *const steps[] = {ugrid_i_count_piece, ugrid_i_sum_piece,
-                                        ugrid_i_begin_piece, ugrid_i_scatter_piece,
-                                        ugrid_i_order_piece};
-    int32_t const count = grid->record ? 5 : 4;
-    ugrid_i_counts counts;
-    int32_t step, k;
-    counts.grid = *grid;
-    counts.pieces = pieces;
-    counts.numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
-    counts.count = (int32_t *)grid->block[UGRID_I_WORK_B].memory;
-    for (step = 0; step < count; step++) {
-        ugrid_result result =
-            ugrid_i_in_pieces(&grid->desc.parallel, pieces, steps[step], &counts);
-        if (result == UGRID_OK && step == 0)
-            result = ugrid_i_first_bad(grid, counts.bad_id, pieces);
-        if (result != UGRID_OK) return result;
-        for (k = 0; step == 1 && k < pieces; k++) {
-            int32_t const entries = counts.sum[k];
-            counts.sum[k] = k == 0 ? 0 : counts.grid.entries;
-            counts.grid.entries = counts.sum[k] + entries;
-        }
-    }
-    grid->entries = grid->start[grid->cell_count] = counts.grid.entries;
-    if (grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
-    return UGRID_OK;
+    const ugrid_parallel *parallel = &deal->grid.desc.parallel;
+    ugrid_result result;
+    deal->grid.entries = ugrid_i_begin_buckets(deal);
+    result = ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_deal_piece, deal);
+    if (result != UGRID_OK) return result;
+    return ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_sort_piece, deal);
 }
 
 /* COUNT and SORT in pieces. */
 static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
 {
-    const ugrid_parallel *parallel = &grid->desc.parallel;
-    int32_t const straight = ugrid_i_count_pieces(grid, ugrid_i_build_pieces(grid, grid->n));
+    int32_t const pieces = ugrid_i_build_pieces(grid, grid->n),
+                  by_counts = ugrid_i_count_pieces(grid, pieces);
     ugrid_i_deal deal;
     ugrid_result result;
-    if (straight > 1) return ugrid_i_build_by_counts(grid, straight);
+    int32_t k;
     memset(&deal, 0, sizeof deal);
     deal.grid = *grid;
-    deal.pieces = ugrid_i_build_pieces(grid, grid->n);
+    deal.pieces = by_counts > 1 ? by_counts : pieces;
     deal.numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
     deal.keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
-    deal.tally = (int32_t *)(deal.keys + (size_t)grid->n * (size_t)grid->spans);
-    while ((grid->cell_count - 1) >> deal.shift >= UGRID_I_BUCKETS) deal.shift++;
+    deal.tally = (int32_t *)deal.keys;
+    if (by_counts < 2) {
+        deal.tally = (int32_t *)(deal.keys + (size_t)grid->n * (size_t)grid->spans);
+        while ((grid->cell_count - 1) >> deal.shift >= UGRID_I_BUCKETS) deal.shift++;
+    }
     deal.buckets = ((grid->cell_count - 1) >> deal.shift) + 1;
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
-    if (result == UGRID_OK) result = ugrid_i_first_bad(grid, deal.bad_id, deal.pieces);
+    result = ugrid_i_in_pieces(&grid->desc.parallel, deal.pieces, ugrid_i_tally_piece, &deal);
     if (result != UGRID_OK) return result;
-    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
+    for (k = 0; k < deal.pieces; k++) {
+        if (deal.bad_id[k] < 0) continue;
+        grid->bad_id = deal.bad_id[k];
+        return UGRID_NOT_FINITE;
+    }
+    result = by_counts > 1 ? ugrid_i_build_by_counts(&deal) : ugrid_i_build_by_buckets(&deal);
     if (result != UGRID_OK) return result;
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
-    if (result == UGRID_OK && grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
-    return result;
+    grid->entries = grid->start[grid->cell_count] = deal.grid.entries;
+    if (grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
+    return UGRID_OK;
 }
 
 /* Does it take the counting sort? SORT does, too, where that is faster: it gives the same arrays.
