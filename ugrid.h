@@ -1111,16 +1111,6 @@ UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 #endif
 }
 
-/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
-UGRID_FN ugrid_real ugrid_i_divide(ugrid_real a, ugrid_real b)
-{
-#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
-    return __fdiv_rn(a, b);
-#else
-    return a / b;
-#endif
-}
-
 /* Neither NaN nor infinite: not all exponent bits are set. (-ffinite-math-only would remove
    comparisons.) */
 UGRID_FN int ugrid_i_finite(ugrid_real x)
@@ -1183,8 +1173,12 @@ UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
    2^52 on every number is an integer. */
 UGRID_FN_RARE ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
-    ugrid_real const t = ugrid_i_divide(x - axis->min, axis->length),
-                     limit = (ugrid_real)4503599627370496.0;
+    ugrid_real const limit = (ugrid_real)4503599627370496.0;
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1 /* whatever nvcc's -prec-div says */
+    ugrid_real const t = __fdiv_rn(x - axis->min, axis->length);
+#else
+    ugrid_real const t = (x - axis->min) / axis->length;
+#endif
     ugrid_real periods = t;
     if (!ugrid_i_finite(x)) return x;
     if (t > -limit && t < limit) {
@@ -3006,31 +3000,26 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
     return method;
 }
 
-/* Cells of one axis of the box: floor(length / cell), at least 1, as a double, which holds any such
-   number. */
-static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
-{
-    double cells;
-    if (a >= desc->dim) return 1;
-    /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
-    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell);
-    if (cells < 1) cells = 1;
-    if (cells < 1e9) cells = (double)(int64_t)cells;
-    return a == 0 ? cells * desc->split : cells;
-}
-
-/* The number of cell numbers, as a double (it may exceed any integer). Hash buckets: a power of two,
-   as given; otherwise about n, within max_cells. */
-static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
+/* Cells of each axis of the box: floor(length / cell), at least 1. Returns the number of cell
+   numbers. Hash buckets: a power of two, as given; otherwise about n, within max_cells. As doubles,
+   which hold any such number. */
+static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, double cells[3])
 {
     double const least = desc->buckets ? desc->buckets : n < 64 ? 64 : n < 1 << 30 ? n : 1 << 30;
     double most = 1;
     int a;
+    cells[0] = cells[1] = cells[2] = 1;
     if (desc->unbounded) {
         while (most < least) most *= 2;
         while (!desc->buckets && most > 1 && most > (double)desc->max_cells) most /= 2;
         return most;
     }
+    for (a = 0; a < desc->dim; a++) { /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+        cells[a] = (double)((desc->max[a] - desc->min[a]) / desc->cell);
+        if (cells[a] < 1) cells[a] = 1;
+        if (cells[a] < 1e9) cells[a] = (double)(int64_t)cells[a];
+    }
+    cells[0] *= desc->split;
     if (desc->cell_order != UGRID_MORTON) return cells[0] * cells[1] * cells[2];
     for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
     return desc->dim == 2 ? most * most : most * most * most;
@@ -3102,11 +3091,8 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     double cells[3], total;
     int a, too_fine = 0;
     if (desc->size == 0) desc->size = desc->cell;
-    for (a = 0; a < 3; a++) {
-        cells[a] = desc->unbounded ? 1 : ugrid_i_axis_cells(desc, a);
-        too_fine |= cells[a] > UGRID_I_AXIS_CELLS;
-    }
     total = ugrid_i_count_cells(desc, n, cells);
+    for (a = 0; a < 3; a++) too_fine |= cells[a] > UGRID_I_AXIS_CELLS;
     grid->needed_cells = total < 9e18 ? (int64_t)total : INT64_MAX;
     if (too_fine || grid->needed_cells > desc->max_cells) return UGRID_TOO_MANY_CELLS;
     grid->cell_count = (int32_t)grid->needed_cells;
@@ -3164,30 +3150,25 @@ static ugrid_real ugrid_i_fit_evenly(const ugrid_desc *desc, int32_t n)
                                                                               : 1;
 }
 
-/* The parts of desc.radius that a cell should have. In cells of the radius a search tests 2 (3D: 6)
-   times as many points as are within it; in smaller ones fewer points of more cells. Where cells of
-   the radius hold few, the cells cost more (from 64 on both cost the same, measured). Where they
-   hold so many that a block of points exceeds UGRID_I_GATHER candidates, a search takes up to 4
-   times as long: from 128 (2D: 320) on also in halves. */
-static int ugrid_i_radius_parts(const ugrid_desc *desc, int32_t n)
-{
-    double in_cell = n;
-    int a;
-    if (desc->placement != UGRID_LOOSE || desc->unbounded) return 1;
-    for (a = 0; a < desc->dim; a++) {
-        double const length = (double)desc->max[a] - (double)desc->min[a];
-        if (length > (double)desc->radius) in_cell *= (double)desc->radius / length;
-    }
-    return in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3;
-}
-
-/* The larger of this and the radius, or half or a third of that in a crowd. Without a box: the
-   radius. */
+/* The larger of this and the radius. Without a box: the radius.
+   In cells of the radius a search tests 2 (3D: 6) times as many points as are within it; in halves
+   and thirds of it fewer points of more cells. Where cells of the radius hold few, the cells cost
+   more (from 64 on both cost the same, measured). Where they hold so many that a block of points
+   exceeds UGRID_I_GATHER candidates, a search takes up to 4 times as long: from 128 (2D: 320) on
+   also in halves. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
-    ugrid_real const cell = desc->unbounded && desc->radius > 0 ? 0 : ugrid_i_fit_evenly(desc, n);
-    if (!(desc->radius > cell)) return cell;
-    return desc->radius / (ugrid_real)ugrid_i_radius_parts(desc, n);
+    ugrid_real const radius = desc->radius,
+                     cell = desc->unbounded && radius > 0 ? 0 : ugrid_i_fit_evenly(desc, n);
+    double in_cell = n;
+    int a;
+    if (!(radius > cell)) return cell;
+    if (desc->placement != UGRID_LOOSE || desc->unbounded) return radius;
+    for (a = 0; a < desc->dim; a++) {
+        double const length = (double)desc->max[a] - (double)desc->min[a];
+        if (length > (double)radius) in_cell *= (double)radius / length;
+    }
+    return radius / (ugrid_real)(in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3);
 }
 
 /* The box of the points, and their number: without those left out, and up to one refused. */
@@ -3378,7 +3359,7 @@ static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
     return !grid->desc.skip_invalid && !ugrid_i_point_finite(p);
 }
 
-/* COUNT: the cell number of every entry (-1: none). */
+/* COUNT, SORT: the cell number of every entry (-1: none). */
 static ugrid_result ugrid_i_cells_of_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
@@ -3473,22 +3454,13 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
 }
 
 /* SORT: keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
-static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
+static void ugrid_i_make_keys(ugrid *grid, const int32_t *numbers, uint64_t *keys)
 {
-    ugrid const view = *grid;
-    int32_t i, local, entries = 0;
-    for (i = 0; i < view.n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, i, local);
-            if (number >= 0)
-                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
-        }
-    }
+    int32_t const count = grid->n * grid->spans;
+    int32_t e, entries = 0;
+    for (e = 0; e < count; e++)
+        if (numbers[e] >= 0) keys[entries++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
     grid->entries = entries;
-    return UGRID_OK;
 }
 
 /* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`,
@@ -3538,13 +3510,14 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
    cells.) */
 static ugrid_result ugrid_i_build_sort(ugrid *grid)
 {
+    void *const work = grid->block[UGRID_I_WORK_B].memory; /* cell numbers, then keys */
     uint64_t *keys = (uint64_t *)grid->block[UGRID_I_WORK_A].memory;
     ugrid const view = *grid;
     int32_t k, cell = 0;
-    ugrid_result const result = ugrid_i_make_keys(grid, keys);
+    ugrid_result const result = ugrid_i_cells_of_entries(grid, (int32_t *)work);
     if (result != UGRID_OK) return result;
-    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries,
-                              grid->cell_count);
+    ugrid_i_make_keys(grid, (const int32_t *)work, keys);
+    keys = ugrid_i_radix_sort(keys, (uint64_t *)work, grid->entries, grid->cell_count);
     for (k = 0; k < grid->entries; k++) {
         int32_t const number = (int32_t)(keys[k] >> 32);
         while (cell <= number) view.start[cell++] = k;
@@ -4586,20 +4559,14 @@ static int ugrid_i_is_simple(const ugrid *grid)
 static ugrid_result ugrid_i_number_faster(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
-    ugrid_real p[3];
-    int finite;
+    int done;
     if (!ugrid_i_is_simple(grid)) return ugrid_i_cells_of_entries(grid, numbers);
 #ifdef UGRID_I_FORMS
-    if (UGRID_I_FORM() != UGRID_I_PORTABLE) finite = ugrid_i_number_simple_avx2(&view, numbers);
+    if (UGRID_I_FORM() != UGRID_I_PORTABLE) done = ugrid_i_number_simple_avx2(&view, numbers);
     else
 #endif
-        finite = ugrid_i_number_simple(&view, numbers);
-    if (finite) return UGRID_OK;
-    for (grid->bad_id = 0; grid->bad_id < view.n; grid->bad_id++) {
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, grid->bad_id, p);
-        if (!ugrid_i_point_finite(p)) break;
-    }
-    return UGRID_NOT_FINITE;
+        done = ugrid_i_number_simple(&view, numbers);
+    return done ? UGRID_OK : ugrid_i_cells_of_entries(grid, numbers); /* which finds bad_id */
 }
 
 enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
@@ -6665,21 +6632,25 @@ typedef struct ugrid_i_surveyed {
 
 typedef struct ugrid_i_survey {
     ugrid grid;         /* of all particles */
+    int fits;           /* 1: the box is wanted */
     int32_t pieces;
     ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
 } ugrid_i_survey;
 
-/* ugrid_i_fit_box for a piece. */
-static void ugrid_i_fit_piece(void *context, int32_t k)
+/* ugrid_i_fit_box or ugrid_i_count_left_out for a piece. */
+static void ugrid_i_survey_piece(void *context, int32_t k)
 {
     ugrid_i_survey *all = (ugrid_i_survey *)context;
     ugrid_i_surveyed *own = &all->of[k];
     ugrid part = all->grid;
     int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    int32_t bad = -1;
-    own->result =
-        ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &own->points, &bad);
-    own->bad_id = first + bad;
+    part.bad_id = -1;
+    own->result = all->fits ? ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n,
+                                              &own->points, &part.bad_id)
+                            : ugrid_i_count_left_out(&part);
+    own->outside = part.outside;
+    own->invalid = part.invalid;
+    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
     memcpy(own->min, part.desc.min, sizeof own->min);
     memcpy(own->max, part.desc.max, sizeof own->max);
 }
@@ -6696,9 +6667,10 @@ static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t st
     all.grid.pos = pos;
     all.grid.stride = stride;
     all.grid.n = n;
+    all.fits = 1;
     all.pieces = ugrid_i_fit_pieces(desc, n);
     if (all.pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
+    *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_survey_piece, &all);
     if (*result != UGRID_OK) return 1;
     for (k = 0; k < all.pieces; k++) {
         const ugrid_i_surveyed *own = &all.of[k];
@@ -6715,20 +6687,7 @@ static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t st
     return 1;
 }
 
-/* ugrid_i_count_left_out for a piece. */
-static void ugrid_i_left_out_piece(void *context, int32_t k)
-{
-    ugrid_i_survey *all = (ugrid_i_survey *)context;
-    ugrid_i_surveyed *own = &all->of[k];
-    ugrid part = all->grid;
-    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    own->result = ugrid_i_count_left_out(&part);
-    own->outside = part.outside;
-    own->invalid = part.invalid;
-    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
-}
-
-/* The same for all, in pieces. A particle that is not finite and refused ends the count, and is
+/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and is
    reported before one that is outside; one that is left out, after it. */
 static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
 {
@@ -6739,7 +6698,7 @@ static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
     all.grid = *grid;
     all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
     if (all.pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_left_out_piece, &all);
+    *result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_survey_piece, &all);
     if (*result != UGRID_OK) return 1;
     for (k = 0; k < all.pieces; k++) {
         const ugrid_i_surveyed *own = &all.of[k];
