@@ -4470,19 +4470,15 @@ enum { UGRID_I_PORTABLE, UGRID_I_AVX2, UGRID_I_AVX512 };
 #define UGRID_I_RESTRICT
 #endif
 
-/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are.
+   PREFETCH: of a cache line that will be written soon. */
 #ifdef __GNUC__
 #define UGRID_I_NOINLINE static __attribute__((noinline))
 #define UGRID_I_ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
 #else
 #define UGRID_I_NOINLINE static
 #define UGRID_I_ALWAYS_INLINE static inline
-#endif
-
-/* Prefetches a cache line that will be written soon. */
-#ifdef __GNUC__
-#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
-#else
 #define UGRID_I_PREFETCH(address) ((void)(address))
 #endif
 
@@ -4779,8 +4775,7 @@ typedef struct ugrid_i_candidates {
     int32_t row_id;     /* search.above: its id */
 } ugrid_i_candidates;
 
-
-/* ugrid_i_row_portable and ugrid_i_copy_portable in vectors (>>lanes). */
+/* ugrid_i_row_portable, and ugrid_i_copy of all ranges, in vectors (>>lanes). */
 #ifdef UGRID_I_FORMS
 static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates *set,
                                 const ugrid_real p[3], int32_t before, int32_t after,
@@ -4788,9 +4783,6 @@ static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates
 static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
                                   const ugrid_real p[3], int32_t before, int32_t after,
                                   int32_t *hits);
-static int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
-                                       const ugrid_real p[3], int32_t before, int32_t after,
-                                       int32_t *hits);
 #if UGRID_I_REAL_KIND == 1
 static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
 static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
@@ -4868,14 +4860,8 @@ UGRID_I_NOINLINE void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t 
     set->count = at;
 }
 
-/* Copies the ranges that were collected. */
-static void ugrid_i_copy_portable(const ugrid_i_search *search, ugrid_i_candidates *set)
-{
-    int32_t r;
-    for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
-}
-
-/* The same in the form of the search. `first`: the first place of the block. */
+/* Copies the ranges that were collected, in the form of the search. `first`: the first place of the
+   block. */
 static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
                                 ugrid_i_candidates *set)
 {
@@ -4887,7 +4873,8 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     else if (search->form == UGRID_I_AVX512) ugrid_i_copy_avx512(search, set);
     else if (search->form == UGRID_I_AVX2) ugrid_i_copy_avx2(search, set);
 #endif
-    else ugrid_i_copy_portable(search, set);
+    else
+        for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
     set->ranges = 0;
 }
 
@@ -5156,12 +5143,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_pass_row(const ugrid_i_search *search, ugrid_i
     if (search->above) set->row_id = ugrid_id(search->grid, row);
     if (search->radii)
         set->row_radius = ugrid_i_filter_radius(&search->grid->filter, ugrid_id(search->grid, row));
-#ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512 && (search->radii | search->above))
-        found = ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
-    else
-#endif
-        found = ugrid_i_row(search, set, p, before, after, hits);
+    found = ugrid_i_row(search, set, p, before, after, hits);
     return found > 0 && search->take(search->user, row, hits, found);
 }
 
@@ -5305,13 +5287,6 @@ UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
     return 0;
 }
 
-/* Is the filter one of radii only? The loops test these. */
-static int ugrid_i_filters_only_radii(const ugrid *grid)
-{
-    const ugrid_filter *filter = &grid->filter;
-    return filter->radii && !filter->masks && !filter->exclude_start && !filter->sets;
-}
-
 /* >>entries-faster. */
 static int ugrid_i_by_members(const ugrid *grid);
 UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
@@ -5387,6 +5362,7 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 {
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
+    const ugrid_filter *filter = &given->grid->filter;
     int const by_cells = ugrid_i_by_cells(given->grid),
               by_buckets = ugrid_i_by_buckets(given->grid), by_places = by_cells | by_buckets,
               by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
@@ -5401,9 +5377,9 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         return 1;
     }
     if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
-    search.radii = by_places && given->grid->filter.radii != NULL && wanted.filtered;
-    if ((wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) ||
-        (by_members && (wanted.filtered | wanted.above))) {
+    search.radii = by_places && filter->radii != NULL && wanted.filtered;
+    if ((wanted.filtered && (filter->masks || filter->exclude_start || filter->sets)) ||
+        (by_members && (wanted.filtered | wanted.above))) { /* the loops test radii alone */
         filtering.search = &wanted;
         search.above = 0;
         search.places = 1;
@@ -5931,7 +5907,6 @@ UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search)
 
 #ifdef UGRID_I_FORMS
 
-
 /* ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
 UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candidates *set,
@@ -5998,7 +5973,6 @@ typedef struct ugrid_i_test {
     int images, radii, above;
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
-
 
 /* ugrid_i_kept of a vector. */
 UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_kept_avx512(ugrid_i_vector x)
@@ -6131,22 +6105,7 @@ UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search
     return test;
 }
 
-/* ugrid_i_row_portable. */
-UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
-                                                               ugrid_i_candidates *set,
-                                                               const ugrid_real p[3],
-                                                               int32_t before, int32_t after,
-                                                               int32_t *hits)
-{
-    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
-    if (search->count_only)
-        return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
-                           : ugrid_i_all_avx512(test, 0, NULL, before, after);
-    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
-                       : ugrid_i_all_avx512(test, 0, hits, before, after);
-}
-
-/* The same with radii, or with ids above the row's only; never only counted. */
+/* ugrid_i_row_portable with radii, or with ids above the row's only; never only counted. */
 UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search,
                                                                     ugrid_i_candidates *set,
                                                                     const ugrid_real p[3],
@@ -6165,6 +6124,23 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_
     return ugrid_i_all_avx512(test, set->images, hits, before, after);
 }
 
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                               ugrid_i_candidates *set,
+                                                               const ugrid_real p[3],
+                                                               int32_t before, int32_t after,
+                                                               int32_t *hits)
+{
+    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
+    if (search->radii | search->above)
+        return ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
+    if (search->count_only)
+        return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
+                           : ugrid_i_all_avx512(test, 0, NULL, before, after);
+    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
+                       : ugrid_i_all_avx512(test, 0, hits, before, after);
+}
+
 #if UGRID_I_REAL_KIND == 1
 /* Two records, side by side. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
@@ -6175,7 +6151,7 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
-/* ugrid_i_copy_portable, 8 records at a time: two matrices of 4 x 4, transposed side by side. What
+/* ugrid_i_copy of all ranges, 8 records at a time: two matrices of 4 x 4, transposed side by side. What
    was read beyond the end of a range is overwritten by the next one, or lies after the last
    candidate. At the end of the grid some records are copied one by one. */
 UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *search,
@@ -6207,7 +6183,7 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *s
     }
 }
 
-/* ugrid_i_copy_portable, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
+/* ugrid_i_copy of all ranges, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
    coordinate c of their record i; 3 is the name. */
 UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_copy_avx512(const ugrid_i_search *search,
                                                              ugrid_i_candidates *set)
@@ -7486,12 +7462,11 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     return UGRID_OK;
 }
 
-/* The desc that a header has the fields of. */
-static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
+/* A desc with the fields of a header, and the others of `given`. */
+static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header, const ugrid_desc *given)
 {
-    ugrid_desc desc;
+    ugrid_desc desc = *given;
     int a;
-    memset(&desc, 0, sizeof desc);
     for (a = 0; a < 3; a++) desc.periodic[a] = header->flags >> a & 1;
 #define UGRID_I_FLAG(field, bit) desc.field = (header->flags & bit) != 0;
     UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
@@ -7509,9 +7484,10 @@ static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
 
 /* 1 if ugrid_i_header_of could have made this header, for this many bytes. `*shape`: such a grid,
    without memory. */
-static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugrid *shape)
+static int ugrid_i_header_valid(const ugrid_i_header *header, const ugrid_desc *given,
+                                int64_t size, ugrid *shape)
 {
-    ugrid_desc const desc = ugrid_i_desc_of_header(header);
+    ugrid_desc const desc = ugrid_i_desc_of_header(header, given);
     ugrid_i_header expected;
     memset(shape, 0, sizeof *shape);
     if (ugrid_defaults(&shape->desc, &desc) != UGRID_OK) return 0;
@@ -7628,12 +7604,9 @@ static ugrid_result ugrid_i_load_begin(ugrid *grid, const ugrid_desc *desc, cons
     if (size < 0 || (size > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return UGRID_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (!ugrid_i_header_valid(&header, size, shape)) return UGRID_BAD_FILE;
+    if (!ugrid_i_header_valid(&header, &given, size, shape)) return UGRID_BAD_FILE;
     if (ugrid_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
         return UGRID_BAD_FILE;
-    shape->desc.allocator = given.allocator;
-    shape->desc.cuda_allocator = given.cuda_allocator;
-    shape->desc.parallel = given.parallel;
     return ugrid_i_begin(grid, &shape->desc);
 }
 
