@@ -4659,12 +4659,13 @@ static int ugrid_i_begin_rounds(const ugrid *grid, const int32_t *numbers, ugrid
 
 /* The first round: records, and their numbers in order[], bucket by bucket; ids ascend. */
 static void ugrid_i_deal_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
-                                 size_t stride, int32_t dim, ugrid_i_rounds *rounds)
+                                 ugrid_i_rounds *rounds)
 {
     ugrid_record *UGRID_I_RESTRICT const record = grid->record;
     int32_t *UGRID_I_RESTRICT const order = grid->order;
     const ugrid_real *const pos = grid->pos;
-    int32_t const n = grid->n;
+    size_t const stride = grid->stride;
+    int32_t const n = grid->n, dim = grid->desc.dim;
     int32_t e;
     for (e = 0; e < n; e++) {
         ugrid_record one;
@@ -4700,14 +4701,11 @@ static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t 
 /* COUNT of a simple grid in two rounds. Returns 0, and does nothing, where one round is faster. */
 static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 {
-    size_t const tight = 3 * sizeof(ugrid_real);
     ugrid_i_rounds rounds;
     int32_t b, first = 0;
     if (grid->n < UGRID_I_MANY || ugrid_i_is_coherent(grid, numbers)) return 0;
     if (!ugrid_i_begin_rounds(grid, numbers, &rounds)) return 0;
-    if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
-        ugrid_i_deal_records(grid, numbers, tight, 3, &rounds);
-    else ugrid_i_deal_records(grid, numbers, grid->stride, grid->desc.dim, &rounds);
+    ugrid_i_deal_records(grid, numbers, &rounds);
     for (b = 0; b < rounds.buckets; b++) {
         int32_t const cell = b << rounds.shift, rest = grid->cell_count - cell,
                       width = (int32_t)1 << rounds.shift;
@@ -6239,10 +6237,8 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_copy_avx512(const ugrid_i_searc
    At the end the words become offsets.
    ---------------------------------------------------------------------------------------------- */
 
-/* Fewer queries than FEW are not sorted. */
-enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32 };
-
-enum { UGRID_I_QUERY = 64 };
+/* Fewer queries than FEW are not sorted. QUERY: places that are tested at a time. */
+enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32, UGRID_I_QUERY = 64 };
 
 /* Appends the particles at `count` places that are within reach of a point, up to the capacity.
    Returns found, counted further. Without a branch for each place. */
@@ -6466,32 +6462,6 @@ static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
     for (q = at->queries.m - 1; q >= filled; q--)
         at->word[q] = at->begin[(q - filled) / at->section] + (at->word[q - filled] & 0xFFFFFFFF);
     if (filled) at->word[0] = at->begin[0];
-}
-
-/* Does all rows in pieces (>>parallel-points). 0: a section has 2^32 entries, or it is not worth
-   it. */
-static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result);
-
-/* ugrid_i_query_rows, but for a few queries, and for lists of which a section has 2^32 entries. */
-static int ugrid_i_queries_faster(const ugrid_i_queries *queries, ugrid_i_list *list,
-                                  ugrid_real radius, ugrid_result *result)
-{
-    ugrid_i_points at;
-    if (queries->m < UGRID_I_FEW || list->grid->n == 0) return 0;
-    at.grid = list->grid;
-    at.queries = *queries;
-    at.section = queries->m / UGRID_I_SECTIONS + 1;
-    at.word = list->offsets;
-    at.ids = list->ids;
-    at.capacity = list->capacity;
-    *result = UGRID_OK;
-    if (!ugrid_i_points_in_pieces(&at, radius, result)) {
-        if (ugrid_i_count_points(&at, radius) < 0) return 0;
-        ugrid_i_fill_points(&at, radius);
-        at.word[queries->m] = at.total;
-    }
-    list->total = at.total;
-    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7055,6 +7025,7 @@ static void ugrid_i_points_piece(void *context, int32_t k)
     else split->total[k] = ugrid_i_count_points(&at, split->radius);
 }
 
+/* All rows in pieces. 0: a section has 2^32 entries, or it is not worth it. */
 static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result)
 {
     const ugrid_parallel *parallel = &at->grid->desc.parallel;
@@ -7075,6 +7046,28 @@ static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid
         *result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
     }
     if (*result != UGRID_OK) memset(at->word, 0, ((size_t)m + 1) * sizeof *at->word);
+    return 1;
+}
+
+/* ugrid_i_query_rows, but for a few queries, and for lists of which a section has 2^32 entries. */
+static int ugrid_i_queries_faster(const ugrid_i_queries *queries, ugrid_i_list *list,
+                                  ugrid_real radius, ugrid_result *result)
+{
+    ugrid_i_points at;
+    if (queries->m < UGRID_I_FEW || list->grid->n == 0) return 0;
+    at.grid = list->grid;
+    at.queries = *queries;
+    at.section = queries->m / UGRID_I_SECTIONS + 1;
+    at.word = list->offsets;
+    at.ids = list->ids;
+    at.capacity = list->capacity;
+    *result = UGRID_OK;
+    if (!ugrid_i_points_in_pieces(&at, radius, result)) {
+        if (ugrid_i_count_points(&at, radius) < 0) return 0;
+        ugrid_i_fill_points(&at, radius);
+        at.word[queries->m] = at.total;
+    }
+    list->total = at.total;
     return 1;
 }
 
