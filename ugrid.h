@@ -5286,7 +5286,6 @@ UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
 }
 
 /* >>entries-faster. */
-static int ugrid_i_by_members(const ugrid *grid);
 UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
 /* >>hashed-faster. */
@@ -5360,11 +5359,13 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 {
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
-    const ugrid_filter *filter = &given->grid->filter;
-    int const by_cells = ugrid_i_by_cells(given->grid),
-              by_buckets = ugrid_i_by_buckets(given->grid), by_places = by_cells | by_buckets,
-              by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
-                           given->last == given->grid->n && given->take != ugrid_i_take_in_order;
+    const ugrid *grid = given->grid;
+    const ugrid_filter *filter = &grid->filter;
+    int const by_cells = ugrid_i_by_cells(grid), by_buckets = ugrid_i_by_buckets(grid),
+              by_places = by_cells | by_buckets,
+              by_members = grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
+                           !ugrid_i_by_labels(grid) && given->first == 0 &&
+                           given->last == grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
     if (by_places && given->take == ugrid_i_take_row_length)
         wanted.take = ugrid_i_take_row_length_ahead;
@@ -5405,13 +5406,6 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 
    TIGHT: members must have the same walk, since it decides which entry of a particle counts.
    ---------------------------------------------------------------------------------------------- */
-
-/* Can a search go through this grid so? */
-static int ugrid_i_by_members(const ugrid *grid)
-{
-    return grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
-           !ugrid_i_by_labels(grid);
-}
 
 /* Members are particles of the cells first .. last-1. */
 typedef struct ugrid_i_crew {
@@ -7209,15 +7203,6 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     return result;
 }
 
-/* Is particle j in any cell? */
-static int ugrid_i_entered(const ugrid *grid, int32_t j, const ugrid_real q[3])
-{
-    int32_t local;
-    for (local = 0; local < grid->spans; local++)
-        if (ugrid_i_entry_number(grid, q, j, local) >= 0) return 1;
-    return 0;
-}
-
 /* Does the walk around particle i find exactly the neighbours that brute force finds, each once?
    met: [n] zeros, before and after. */
 static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i,
@@ -7236,7 +7221,7 @@ static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius,
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
-        if (met[j] != (ugrid_i_entered(grid, j, q) &&
+        if (met[j] != (!ugrid_i_is_left_out(grid, q) &&
                        ugrid_distance2(grid, p, q) <= radius * radius))
             right = 0;
         met[j] = 0;
