@@ -6143,8 +6143,8 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
-/* ugrid_i_copy of all ranges, 8 records at a time: two matrices of 4 x 4, transposed side by side. What
-   was read beyond the end of a range is overwritten by the next one, or lies after the last
+/* ugrid_i_copy of all ranges, 8 records at a time: two matrices of 4 x 4, transposed side by side.
+   What was read beyond the end of a range is overwritten by the next one, or lies after the last
    candidate. At the end of the grid some records are copied one by one. */
 UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *search,
                                                          ugrid_i_candidates *set)
@@ -6627,8 +6627,8 @@ static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t st
     return 1;
 }
 
-/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and is
-   reported before one that is outside; one that is left out, after it. */
+/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and
+   is reported before one that is outside; one that is left out, after it. */
 static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
 {
     ugrid_i_survey all;
