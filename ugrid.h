@@ -1115,16 +1115,6 @@ UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 #endif
 }
 
-/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
-UGRID_FN ugrid_real ugrid_i_divide(ugrid_real a, ugrid_real b)
-{
-#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
-    return __fdiv_rn(a, b);
-#else
-    return a / b;
-#endif
-}
-
 /* Neither NaN nor infinite: not all exponent bits are set. (-ffinite-math-only would remove
    comparisons.) */
 UGRID_FN int ugrid_i_finite(ugrid_real x)
@@ -1187,8 +1177,12 @@ UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
    2^52 on every number is an integer. */
 UGRID_FN_RARE ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
-    ugrid_real const t = ugrid_i_divide(x - axis->min, axis->length),
-                     limit = (ugrid_real)4503599627370496.0;
+    ugrid_real const limit = (ugrid_real)4503599627370496.0;
+#if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1 /* whatever nvcc's -prec-div says */
+    ugrid_real const t = __fdiv_rn(x - axis->min, axis->length);
+#else
+    ugrid_real const t = (x - axis->min) / axis->length;
+#endif
     ugrid_real periods = t;
     if (!ugrid_i_finite(x)) return x;
     if (t > -limit && t < limit) {
@@ -1938,12 +1932,24 @@ UGRID_FN_WALK void ugrid_i_next_bucket(ugrid_near *walk)
     walk->end = y;
 }
 
+/* The next turn of a walk: some cells of a row, from x on. 0 after the last. */
+UGRID_FN_WALK int ugrid_i_next_turn(ugrid_near *walk, int32_t *x, int32_t *cells)
+{
+    const ugrid_axis *axis = &walk->grid->axis[0];
+    int const strips = ugrid_i_by_strips(walk->grid);
+    int32_t const turns = !strips ? walk->x.width : ugrid_i_wrapped(axis, &walk->x) > 0 ? 2 : 1;
+    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
+    *cells = 1;
+    *x = strips ? ugrid_i_strip(axis, &walk->x, cells) : ugrid_i_turn_cell(walk, 0, &walk->x);
+    return 1;
+}
+
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where nothing is
    there: then left is 0. */
 UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
-    int32_t cells = 1, turns = walk->x.width, x;
+    int32_t cells, x;
     walk->left = 0;
     if (walk->bits & UGRID_I_RARE) {
         if (walk->bits & UGRID_I_HASHED_ROW && walk->x.turn + 1 < walk->x.width &&
@@ -1956,10 +1962,7 @@ UGRID_FN_WALK int ugrid_i_next_cell(ugrid_near *walk)
         }
         return walk->z.width > 0;
     }
-    if (ugrid_i_by_strips(grid)) turns = ugrid_i_wrapped(&grid->axis[0], &walk->x) > 0 ? 2 : 1;
-    if (++walk->x.turn >= turns && !ugrid_i_next_row(walk)) return 0;
-    x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, &cells)
-                                : ugrid_i_turn_cell(walk, 0, &walk->x);
+    if (!ugrid_i_next_turn(walk, &x, &cells)) return 0;
     walk->number = walk->row + x;
     if (ugrid_i_tight(grid))
         walk->bits = ugrid_i_visited_bits(
@@ -2156,85 +2159,28 @@ UGRID_FN_WALK int32_t ugrid_i_visited_bits(const ugrid_near *walk, int32_t x, in
            (z != walk->z.low) << 2;
 }
 
-/* In how many turns a rare walk makes the sweep along axis a. */
-UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, const ugrid_sweep *sweep)
+/* ugrid_i_next_cell of a rare walk. Unbounded: begin, end and row are x, y and z of the cell. */
+UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
-    if (a > 0 || !ugrid_i_by_strips(grid)) return sweep->width;
-    return ugrid_i_wrapped(&grid->axis[0], sweep) > 0 ? 2 : 1;
-}
-
-/* The next combination of turns: x fastest. 0 after the last; 2 with another y or z. */
-UGRID_FN int ugrid_i_advance(ugrid_near *walk)
-{
-    int moved = 1;
-    if (++walk->x.turn >= ugrid_i_turns(walk, 0, &walk->x)) {
-        moved = 2;
-        walk->x.turn = 0;
-        if (++walk->y.turn >= ugrid_i_turns(walk, 1, &walk->y)) {
-            walk->y.turn = 0;
-            if (++walk->z.turn >= ugrid_i_turns(walk, 2, &walk->z)) {
-                walk->x.width = walk->y.width = walk->z.width = 0;
-                moved = 0;
-            }
-        }
-    }
-    return moved;
-}
-
-/* A rare walk by rows has come to another row of cells. */
-UGRID_FN void ugrid_i_rare_row(ugrid_near *walk)
-{
-    const ugrid_axis *const axis = walk->grid->axis;
-    walk->row = (ugrid_i_turn_cell(walk, 2, &walk->z) * axis[1].cells +
-                 ugrid_i_turn_cell(walk, 1, &walk->y)) * axis[0].cells;
-}
-
-/* The number of the visited cell of a rare walk. Unbounded: begin, end and row are then x, y and z
-   of the cell. moved: as ugrid_i_advance has said. */
-UGRID_FN int32_t ugrid_i_rare_number(ugrid_near *walk, int moved, int32_t *cells)
-{
-    const ugrid *grid = walk->grid;
-    int const by_rows = grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded,
-              whole = (walk->bits & UGRID_I_WHOLE) != 0;
-    int32_t const x = ugrid_i_by_strips(grid) ? ugrid_i_strip(&grid->axis[0], &walk->x, cells)
-                      : whole                 ? walk->x.turn
-                                              : ugrid_i_turn_cell(walk, 0, &walk->x);
-    int32_t y = 0, z = 0;
-    if (moved == 1 && grid->desc.unbounded) { /* as before */
-        y = walk->end;
-        z = walk->row;
-    } else if (!by_rows || ugrid_i_tight(grid)) {
+    int const unbounded = grid->desc.unbounded,
+              same_row = unbounded && walk->x.turn + 1 < walk->x.width;
+    int32_t x, y = walk->end, z = walk->row, cells;
+    if (!ugrid_i_next_turn(walk, &x, &cells)) return;
+    if (!same_row) {
         y = ugrid_i_turn_cell(walk, 1, &walk->y);
         z = ugrid_i_turn_cell(walk, 2, &walk->z);
     }
     if (ugrid_i_tight(grid)) walk->bits = ugrid_i_visited_bits(walk, x, y, z);
-    if (grid->desc.unbounded) {
-        walk->begin = x;
-        walk->end = y;
-        walk->row = z;
-    }
-    return by_rows ? walk->row + x : whole ? x : ugrid_i_number(grid, x, y, z);
-}
-
-/* ugrid_i_next_cell of a rare walk. */
-UGRID_FN_RARE void ugrid_i_next_rare_cell(ugrid_near *walk)
-{
-    const ugrid *grid = walk->grid;
-    int const moved = ugrid_i_advance(walk);
-    int32_t cells = 1, begin, end;
-    if (moved == 2 && grid->desc.cell_order == UGRID_ROWS && !grid->desc.unbounded)
-        ugrid_i_rare_row(walk);
-    if (moved) {
-        walk->number = ugrid_i_rare_number(walk, moved, &cells);
-        begin = walk->begin;
-        end = walk->end;
-        ugrid_i_visit(walk, cells);
-        if (grid->desc.unbounded) {
-            walk->begin = begin;
-            walk->end = end;
-        }
-    }
+    if (walk->bits & UGRID_I_WHOLE) walk->number = x;
+    else if (unbounded || grid->desc.cell_order != UGRID_ROWS)
+        walk->number = ugrid_i_number(grid, x, y, z);
+    else walk->number = walk->row + x;
+    ugrid_i_visit(walk, cells);
+    if (!unbounded) return;
+    walk->begin = x;
+    walk->end = y;
+    walk->row = z;
 }
 
 /* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
@@ -2757,12 +2703,10 @@ enum { UGRID_I_MOST_PIECES = 1024 };  /* the most pieces of desc.parallel */
 /* The seams: where the method goes on to its faster forms (>>faster). Each returns whether it did
    the work; `*result` is then what it came to. The text below needs none of them: both give the
    same bits. UGRID_PLAIN: none does anything. */
-struct ugrid_i_mover;
-struct ugrid_i_adder;
-struct ugrid_i_counter;
 struct ugrid_i_list;
 struct ugrid_i_queries;
 struct ugrid_i_search;
+typedef void ugrid_i_range_fn(const void *context, int32_t first, int32_t last);
 #ifdef UGRID_PLAIN
 #define ugrid_i_faster_words(grid, n)                              0
 #define ugrid_i_fit_faster(desc, pos, stride, n, bad_id, result)   0
@@ -2770,12 +2714,9 @@ struct ugrid_i_search;
 #define ugrid_i_build_faster(grid, result)                         0
 #define ugrid_i_search_faster(search, stopped)                     0
 #define ugrid_i_query_faster(walk, p, limit, ids, capacity, found) 0
-#define ugrid_i_pairs_faster(grid, radius, pairs, result)          0
-#define ugrid_i_counts_faster(counter, radius, flags, result)      0
-#define ugrid_i_list_faster(list, radius, flags, result)           0
+#define ugrid_i_run_faster(search, result)                         0
 #define ugrid_i_queries_faster(queries, list, radius, result)      0
-#define ugrid_i_move_faster(mover, result)                         0
-#define ugrid_i_sums_faster(adder, result)                         0
+#define ugrid_i_places_faster(grid, work, context, result)         0
 #else
 static int64_t ugrid_i_faster_words(const ugrid *grid, int32_t n);
 static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
@@ -2785,16 +2726,11 @@ static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result);
 static int ugrid_i_search_faster(const struct ugrid_i_search *search, int *stopped);
 static int ugrid_i_query_faster(ugrid_near *walk, const ugrid_real *p, ugrid_real limit,
                                 int32_t *ids, int32_t capacity, int32_t *found);
-static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
-                                ugrid_result *result);
-static int ugrid_i_counts_faster(struct ugrid_i_counter *counter, ugrid_real radius, int flags,
-                                 ugrid_result *result);
-static int ugrid_i_list_faster(struct ugrid_i_list *list, ugrid_real radius, int flags,
-                               ugrid_result *result);
+static int ugrid_i_run_faster(const struct ugrid_i_search *search, ugrid_result *result);
 static int ugrid_i_queries_faster(const struct ugrid_i_queries *queries, struct ugrid_i_list *list,
                                   ugrid_real radius, ugrid_result *result);
-static int ugrid_i_move_faster(const struct ugrid_i_mover *mover, ugrid_result *result);
-static int ugrid_i_sums_faster(const struct ugrid_i_adder *adder, ugrid_result *result);
+static int ugrid_i_places_faster(const ugrid *grid, ugrid_i_range_fn *work, const void *context,
+                                 ugrid_result *result);
 #endif
 
 UGRID_API int ugrid_version(void)
@@ -3068,36 +3004,26 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
     return method;
 }
 
-/* Cells of one axis of the box: floor(length / cell), at least 1, as a double, which holds any such
-   number. */
-static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
+/* Cells of each axis of the box: floor(length / cell), at least 1. Returns the number of cell
+   numbers. Hash buckets: a power of two, as given; otherwise about n, within max_cells. As doubles,
+   which hold any such number. */
+static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, double cells[3])
 {
-    double cells;
-    if (a >= desc->dim) return 1;
-    /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
-    cells = (double)((desc->max[a] - desc->min[a]) / desc->cell);
-    if (cells < 1) cells = 1;
-    if (cells < 1e9) cells = (double)(int64_t)cells;
-    return a == 0 ? cells * desc->split : cells;
-}
-
-/* The number of buckets, a power of two: as given; otherwise about n, within max_cells. */
-static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
-{
-    int32_t const most = 1 << 30, about_n = n < 64 ? 64 : n > most ? most : n,
-                  least = desc->buckets ? desc->buckets : about_n;
-    int32_t buckets = 1;
-    while (buckets < least) buckets *= 2;
-    while (!desc->buckets && buckets > 1 && buckets > desc->max_cells) buckets /= 2;
-    return buckets;
-}
-
-/* The number of cell numbers, as a double (it may exceed any integer). */
-static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const double cells[3])
-{
+    double const least = desc->buckets ? desc->buckets : n < 64 ? 64 : n < 1 << 30 ? n : 1 << 30;
     double most = 1;
     int a;
-    if (desc->unbounded) return ugrid_i_count_buckets(desc, n);
+    cells[0] = cells[1] = cells[2] = 1;
+    if (desc->unbounded) {
+        while (most < least) most *= 2;
+        while (!desc->buckets && most > 1 && most > (double)desc->max_cells) most /= 2;
+        return most;
+    }
+    for (a = 0; a < desc->dim; a++) { /* in ugrid_real: 1 / 0.05f is 20 there, not 19.99... */
+        cells[a] = (double)((desc->max[a] - desc->min[a]) / desc->cell);
+        if (cells[a] < 1) cells[a] = 1;
+        if (cells[a] < 1e9) cells[a] = (double)(int64_t)cells[a];
+    }
+    cells[0] *= desc->split;
     if (desc->cell_order != UGRID_MORTON) return cells[0] * cells[1] * cells[2];
     for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
     return desc->dim == 2 ? most * most : most * most * most;
@@ -3169,11 +3095,8 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
     double cells[3], total;
     int a, too_fine = 0;
     if (desc->size == 0) desc->size = desc->cell;
-    for (a = 0; a < 3; a++) {
-        cells[a] = desc->unbounded ? 1 : ugrid_i_axis_cells(desc, a);
-        too_fine |= cells[a] > UGRID_I_AXIS_CELLS;
-    }
     total = ugrid_i_count_cells(desc, n, cells);
+    for (a = 0; a < 3; a++) too_fine |= cells[a] > UGRID_I_AXIS_CELLS;
     grid->needed_cells = total < 9e18 ? (int64_t)total : INT64_MAX;
     if (too_fine || grid->needed_cells > desc->max_cells) return UGRID_TOO_MANY_CELLS;
     grid->cell_count = (int32_t)grid->needed_cells;
@@ -3231,30 +3154,25 @@ static ugrid_real ugrid_i_fit_evenly(const ugrid_desc *desc, int32_t n)
                                                                               : 1;
 }
 
-/* The parts of desc.radius that a cell should have. In cells of the radius a search tests 2 (3D: 6)
-   times as many points as are within it; in smaller ones fewer points of more cells. Where cells of
-   the radius hold few, the cells cost more (from 64 on both cost the same, measured). Where they
-   hold so many that a block of points exceeds UGRID_I_GATHER candidates, a search takes up to 4
-   times as long: from 128 (2D: 320) on also in halves. */
-static int ugrid_i_radius_parts(const ugrid_desc *desc, int32_t n)
-{
-    double in_cell = n;
-    int a;
-    if (desc->placement != UGRID_LOOSE || desc->unbounded) return 1;
-    for (a = 0; a < desc->dim; a++) {
-        double const length = (double)desc->max[a] - (double)desc->min[a];
-        if (length > (double)desc->radius) in_cell *= (double)desc->radius / length;
-    }
-    return in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3;
-}
-
-/* The larger of this and the radius, or half or a third of that in a crowd. Without a box: the
-   radius. */
+/* The larger of this and the radius. Without a box: the radius.
+   In cells of the radius a search tests 2 (3D: 6) times as many points as are within it; in halves
+   and thirds of it fewer points of more cells. Where cells of the radius hold few, the cells cost
+   more (from 64 on both cost the same, measured). Where they hold so many that a block of points
+   exceeds UGRID_I_GATHER candidates, a search takes up to 4 times as long: from 128 (2D: 320) on
+   also in halves. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
-    ugrid_real const cell = desc->unbounded && desc->radius > 0 ? 0 : ugrid_i_fit_evenly(desc, n);
-    if (!(desc->radius > cell)) return cell;
-    return desc->radius / (ugrid_real)ugrid_i_radius_parts(desc, n);
+    ugrid_real const radius = desc->radius,
+                     cell = desc->unbounded && radius > 0 ? 0 : ugrid_i_fit_evenly(desc, n);
+    double in_cell = n;
+    int a;
+    if (!(radius > cell)) return cell;
+    if (desc->placement != UGRID_LOOSE || desc->unbounded) return radius;
+    for (a = 0; a < desc->dim; a++) {
+        double const length = (double)desc->max[a] - (double)desc->min[a];
+        if (length > (double)radius) in_cell *= (double)radius / length;
+    }
+    return radius / (ugrid_real)(in_cell < 64 ? 1 : in_cell < (desc->dim == 2 ? 320 : 128) ? 2 : 3);
 }
 
 /* The box of the points, and their number: without those left out, and up to one refused. */
@@ -3377,6 +3295,21 @@ static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, 
     desc->cell = (ugrid_real)cell > desc->radius ? (ugrid_real)cell : desc->radius;
 }
 
+/* The same by points of the caller. */
+static void ugrid_i_fit_by_sample(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n)
+{
+    ugrid_i_sample sample;
+    int32_t k;
+    sample.count = 0;
+    sample.parts = ugrid_i_sample_parts(n);
+    for (k = 0; k < sample.parts; k++) {
+        ugrid_real p[3];
+        ugrid_i_load(pos, stride, desc->dim, ugrid_i_sampled(n, sample.parts, k), p);
+        ugrid_i_take_sample(&sample, p);
+    }
+    if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
+}
+
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id)
 {
@@ -3398,18 +3331,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
         if (ugrid_i_check_box(desc) != UGRID_OK) return UGRID_BOX_TOO_WIDE;
-        if (!cell_given) {
-            ugrid_i_sample sample;
-            int32_t k;
-            sample.count = 0;
-            sample.parts = ugrid_i_sample_parts(n);
-            for (k = 0; k < sample.parts; k++) {
-                ugrid_real p[3] = {0, 0, 0};
-                ugrid_i_load(pos, stride, dim, ugrid_i_sampled(n, sample.parts, k), p);
-                ugrid_i_take_sample(&sample, p);
-            }
-            if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
-        }
+        if (!cell_given) ugrid_i_fit_by_sample(desc, pos, stride, n);
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;
@@ -3441,7 +3363,7 @@ static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
     return !grid->desc.skip_invalid && !ugrid_i_point_finite(p);
 }
 
-/* COUNT: the cell number of every entry (-1: none). */
+/* COUNT, SORT: the cell number of every entry (-1: none). */
 static ugrid_result ugrid_i_cells_of_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
@@ -3462,7 +3384,7 @@ static void ugrid_i_count_numbers(const ugrid *grid, const int32_t *numbers)
     int32_t *const start = grid->start;
     int32_t const entries = grid->n * grid->spans;
     int32_t e;
-    memset(start, 0, ((size_t)grid->cell_count + 1) * sizeof *start);
+    memset(start, 0, (size_t)grid->cell_count * sizeof *start);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) start[numbers[e]]++;
 }
 
@@ -3536,22 +3458,13 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
 }
 
 /* SORT: keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
-static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
+static void ugrid_i_make_keys(ugrid *grid, const int32_t *numbers, uint64_t *keys)
 {
-    ugrid const view = *grid;
-    int32_t i, local, entries = 0;
-    for (i = 0; i < view.n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, i, local);
-            if (number >= 0)
-                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
-        }
-    }
+    int32_t const count = grid->n * grid->spans;
+    int32_t e, entries = 0;
+    for (e = 0; e < count; e++)
+        if (numbers[e] >= 0) keys[entries++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
     grid->entries = entries;
-    return UGRID_OK;
 }
 
 /* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`,
@@ -3601,13 +3514,14 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
    cells.) */
 static ugrid_result ugrid_i_build_sort(ugrid *grid)
 {
+    void *const work = grid->block[UGRID_I_WORK_B].memory; /* cell numbers, then keys */
     uint64_t *keys = (uint64_t *)grid->block[UGRID_I_WORK_A].memory;
     ugrid const view = *grid;
     int32_t k, cell = 0;
-    ugrid_result const result = ugrid_i_make_keys(grid, keys);
+    ugrid_result const result = ugrid_i_cells_of_entries(grid, (int32_t *)work);
     if (result != UGRID_OK) return result;
-    keys = ugrid_i_radix_sort(keys, (uint64_t *)grid->block[UGRID_I_WORK_B].memory, grid->entries,
-                              grid->cell_count);
+    ugrid_i_make_keys(grid, (const int32_t *)work, keys);
+    keys = ugrid_i_radix_sort(keys, (uint64_t *)work, grid->entries, grid->cell_count);
     for (k = 0; k < grid->entries; k++) {
         int32_t const number = (int32_t)(keys[k] >> 32);
         while (cell <= number) view.start[cell++] = k;
@@ -3874,8 +3788,9 @@ typedef struct ugrid_i_mover {
 } ugrid_i_mover;
 
 /* Moves the elements of the places first .. last-1 into the grid's order, or back. */
-static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
+static void ugrid_i_move(const void *context, int32_t first, int32_t last)
 {
+    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
     const ugrid *grid = mover->grid;
     size_t const bytes = mover->bytes;
     const char *const src = (const char *)mover->src;
@@ -3897,7 +3812,7 @@ static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t 
     ugrid_result result;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_move_faster(&mover, &result)) return result;
+    if (ugrid_i_places_faster(grid, ugrid_i_move, &mover, &result)) return result;
     ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
 }
@@ -3926,13 +3841,27 @@ typedef struct ugrid_i_adder {
     int32_t width;
 } ugrid_i_adder;
 
-/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
-static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
+/* The first cell that begins at a place or after it. */
+static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
 {
+    int32_t low = 0, high = grid->cell_count;
+    while (low < high) {
+        int32_t const middle = low + (high - low) / 2;
+        if (grid->start[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The sums of the cells that begin at the places first .. last-1, of a grid whose places ascend
+   through the cells. */
+static void ugrid_i_add_cells(const void *context, int32_t first, int32_t last)
+{
+    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
     const ugrid *grid = adder->grid;
-    int32_t const width = adder->width;
+    int32_t const width = adder->width, end = ugrid_i_cell_from(grid, last);
     int32_t k, cell;
-    for (cell = first; cell < last; cell++)
+    for (cell = ugrid_i_cell_from(grid, first); cell < end; cell++)
         for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
             ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
                         adder->values + (size_t)grid->order[k] * (size_t)width, width);
@@ -3945,14 +3874,19 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 {
     ugrid_i_adder const adder = {grid, values, sums, width};
     ugrid_result result;
+    size_t bytes;
     int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
+    bytes = (size_t)grid->cell_count * (size_t)width * sizeof *sums;
+    memset(sums, 0, bytes);
     if (grid->n == 0) return UGRID_OK;
     if (ugrid_i_sorted(grid)) {
-        if (ugrid_i_sums_faster(&adder, &result)) return result;
-        ugrid_i_add_cells(&adder, 0, grid->cell_count);
+        if (ugrid_i_places_faster(grid, ugrid_i_add_cells, &adder, &result)) {
+            if (result != UGRID_OK) memset(sums, 0, bytes); /* a task was left out */
+            return result;
+        }
+        ugrid_i_add_cells(&adder, 0, grid->n);
         return UGRID_OK;
     }
     for (k = 0; k < grid->n; k++) {
@@ -4068,12 +4002,14 @@ static int ugrid_i_run_search(const ugrid_i_search *given)
     return ugrid_i_search_faster(&search, &stopped) ? stopped : ugrid_i_place_rows(&search);
 }
 
-/* A search of the whole grid. */
-static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       ugrid_row_fn *take, void *user)
+/* A search of the whole grid. UGRID_STOPPED: `take` ended it. */
+static ugrid_result ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
+                                ugrid_row_fn *take, void *user)
 {
     ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
-    return ugrid_i_run_search(&search);
+    ugrid_result result;
+    if (ugrid_i_run_faster(&search, &result)) return result;
+    return ugrid_i_run_search(&search) ? UGRID_STOPPED : UGRID_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4088,8 +4024,8 @@ static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
 
 /* The checks of a search over all particles, in piece `piece` of `pieces`: each checks its share of
    the radii. */
-static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, int flags,
-                                          int32_t piece, int32_t pieces)
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags,
+                                       int32_t piece, int32_t pieces)
 {
     int const only_radii = grid && grid->filter.radii && radius == 0;
     ugrid_result result = ugrid_i_check_search(
@@ -4106,12 +4042,6 @@ static ugrid_result ugrid_i_check_rows_in(const ugrid *grid, ugrid_real radius, 
         if (!(own >= 0) || !(own <= grid->filter.largest)) return UGRID_BAD_FILTER;
     }
     return UGRID_OK;
-}
-
-/* The checks of a search over all particles. */
-static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
-{
-    return ugrid_i_check_rows_in(grid, radius, flags, 0, 1);
 }
 
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
@@ -4201,13 +4131,11 @@ static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, i
 
 UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, 0);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, 0, 0, 1);
     if (!pairs) return UGRID_BAD_ARGUMENT;
     *pairs = 0;
     if (result != UGRID_OK) return result;
-    if (ugrid_i_pairs_faster(grid, radius, pairs, &result)) return result;
-    ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
-    return UGRID_OK;
+    return ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
 }
 
 /* The checks of a search for overlaps, serial or CUDA. */
@@ -4253,15 +4181,15 @@ static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                              int32_t *counts)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
     int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
     ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
-    if (ugrid_i_counts_faster(&counter, radius, flags, &result)) return result;
-    ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
-    return UGRID_OK;
+    result = ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
+    if (result != UGRID_OK && rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
+    return result;
 }
 
 /* A list under construction. */
@@ -4273,14 +4201,6 @@ typedef struct ugrid_i_list {
     int32_t rows;       /* by place: so many offsets are set */
     int32_t last;       /* the place after the last one whose row the list gets */
 } ugrid_i_list;
-
-/* An empty list. */
-static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
-                                    int64_t capacity)
-{
-    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
-    return list;
-}
 
 /* Stores names from index `at` on, as far as they fit, unless they are there. */
 static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
@@ -4333,42 +4253,42 @@ static int64_t ugrid_i_begins(int64_t *length, int32_t count)
     return length[count] = sum;
 }
 
-/* Cursors at the ends of their rows become begins again. */
-static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
-{
-    memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
-    offsets[0] = 0;
-}
-
 /* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
-static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
+static ugrid_result ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
-    int32_t const rows = list->grid->rows;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return;
-    ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
-    ugrid_i_ends_to_begins(list->offsets, rows);
+    int64_t *const offsets = list->offsets;
+    size_t const rows = (size_t)list->grid->rows;
+    ugrid_result result;
+    memset(offsets, 0, (rows + 1) * sizeof *offsets);
+    result = ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_begins(offsets, list->grid->rows);
+    if (list->capacity == 0) return UGRID_OK;
+    result = ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
+    memmove(offsets + 1, offsets, rows * sizeof *offsets); /* the ends of rows: begins again */
+    offsets[0] = 0;
+    return result;
 }
 
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed)
 {
-    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_list list;
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
+    ugrid_i_list list = {grid, offsets, ids, capacity, 0, 0, 0};
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
-    list = ugrid_i_list_of(grid, offsets, ids, capacity);
-    if (ugrid_i_list_faster(&list, radius, flags, &result)) {
-        if (result != UGRID_OK) return result;
-    } else if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
-        ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
+    list.last = grid->n;
+    if (flags & UGRID_PLACES && (ugrid_i_sorted(grid) || grid->rows < grid->n)) {
+        result = ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
         while (list.rows <= grid->n) offsets[list.rows++] = list.total;
     } else {
-        ugrid_i_list_by_id(&list, radius, flags);
+        result = ugrid_i_list_by_id(&list, radius, flags);
+    }
+    if (result != UGRID_OK) {
+        memset(offsets, 0, ((size_t)ugrid_i_rows(grid, flags) + 1) * sizeof *offsets);
+        return result;
     }
     *needed = list.total;
     return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
@@ -4412,8 +4332,8 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
 {
     ugrid_result result = ugrid_i_check_search(grid, radius, 0);
     ugrid_i_queries queries;
-    ugrid_i_list list;
     ugrid view;
+    ugrid_i_list list = {&view, offsets, ids, capacity, 0, 0, 0};
     if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
         (capacity > 0 && !ids))
         return UGRID_BAD_ARGUMENT;
@@ -4426,7 +4346,6 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     queries.points = points;
     queries.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
     queries.m = m;
-    list = ugrid_i_list_of(&view, offsets, ids, capacity);
     if (!ugrid_i_queries_faster(&queries, &list, radius, &result))
         ugrid_i_query_rows(&queries, &list, radius);
     if (result != UGRID_OK) return result;
@@ -4458,13 +4377,12 @@ static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, i
 UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
                                        ugrid_pair_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags, 0, 1);
     ugrid_i_caller caller = {grid, fn, NULL, user};
     if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
-                                                                            : UGRID_OK;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller);
 }
 
 /* row_fn for a row, by id. */
@@ -4476,18 +4394,6 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 
 /* Is the grid searched cell by cell? */
 static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
-
-/* The first cell that begins at a place or after it. */
-static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
-{
-    int32_t low = 0, high = grid->cell_count;
-    while (low < high) {
-        int32_t const middle = low + (high - low) / 2;
-        if (grid->start[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
 
 /* The first place of piece k of a search: where a cell begins, if the grid is searched by cells. */
 static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k)
@@ -4507,7 +4413,7 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
     ugrid_i_search search;
     ugrid_result result;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
-    result = ugrid_i_check_rows_in(grid, radius, flags, piece, pieces);
+    result = ugrid_i_check_rows(grid, radius, flags, piece, pieces);
     if (result != UGRID_OK) return result;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (search.places) search.take = fn, search.user = user;
@@ -4530,8 +4436,8 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
                                >>entries-faster; of hashed cells: >>hashed-faster; in vector
                               instructions: >>lanes
        query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
-       pairs, counts, list     >>parallel-search
-       move, sums              >>parallel-attributes
+       run                     >>parallel-search
+       places                  >>parallel-attributes
    ============================================================================================== */
 
 #ifndef UGRID_PLAIN
@@ -4568,19 +4474,15 @@ enum { UGRID_I_PORTABLE, UGRID_I_AVX2, UGRID_I_AVX512 };
 #define UGRID_I_RESTRICT
 #endif
 
-/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are.
+   PREFETCH: of a cache line that will be written soon. */
 #ifdef __GNUC__
 #define UGRID_I_NOINLINE static __attribute__((noinline))
 #define UGRID_I_ALWAYS_INLINE static inline __attribute__((always_inline))
+#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
 #else
 #define UGRID_I_NOINLINE static
 #define UGRID_I_ALWAYS_INLINE static inline
-#endif
-
-/* Prefetches a cache line that will be written soon. */
-#ifdef __GNUC__
-#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
-#else
 #define UGRID_I_PREFETCH(address) ((void)(address))
 #endif
 
@@ -4657,20 +4559,14 @@ static int ugrid_i_is_simple(const ugrid *grid)
 static ugrid_result ugrid_i_number_faster(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
-    ugrid_real p[3];
-    int finite;
+    int done;
     if (!ugrid_i_is_simple(grid)) return ugrid_i_cells_of_entries(grid, numbers);
 #ifdef UGRID_I_FORMS
-    if (UGRID_I_FORM() != UGRID_I_PORTABLE) finite = ugrid_i_number_simple_avx2(&view, numbers);
+    if (UGRID_I_FORM() != UGRID_I_PORTABLE) done = ugrid_i_number_simple_avx2(&view, numbers);
     else
 #endif
-        finite = ugrid_i_number_simple(&view, numbers);
-    if (finite) return UGRID_OK;
-    for (grid->bad_id = 0; grid->bad_id < view.n; grid->bad_id++) {
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, grid->bad_id, p);
-        if (!ugrid_i_point_finite(p)) break;
-    }
-    return UGRID_NOT_FINITE;
+        done = ugrid_i_number_simple(&view, numbers);
+    return done ? UGRID_OK : ugrid_i_cells_of_entries(grid, numbers); /* which finds bad_id */
 }
 
 enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
@@ -4767,12 +4663,13 @@ static int ugrid_i_begin_rounds(const ugrid *grid, const int32_t *numbers, ugrid
 
 /* The first round: records, and their numbers in order[], bucket by bucket; ids ascend. */
 static void ugrid_i_deal_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
-                                 size_t stride, int32_t dim, ugrid_i_rounds *rounds)
+                                 ugrid_i_rounds *rounds)
 {
     ugrid_record *UGRID_I_RESTRICT const record = grid->record;
     int32_t *UGRID_I_RESTRICT const order = grid->order;
     const ugrid_real *const pos = grid->pos;
-    int32_t const n = grid->n;
+    size_t const stride = grid->stride;
+    int32_t const n = grid->n, dim = grid->desc.dim;
     int32_t e;
     for (e = 0; e < n; e++) {
         ugrid_record one;
@@ -4808,14 +4705,11 @@ static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t 
 /* COUNT of a simple grid in two rounds. Returns 0, and does nothing, where one round is faster. */
 static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 {
-    size_t const tight = 3 * sizeof(ugrid_real);
     ugrid_i_rounds rounds;
     int32_t b, first = 0;
     if (grid->n < UGRID_I_MANY || ugrid_i_is_coherent(grid, numbers)) return 0;
     if (!ugrid_i_begin_rounds(grid, numbers, &rounds)) return 0;
-    if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
-        ugrid_i_deal_records(grid, numbers, tight, 3, &rounds);
-    else ugrid_i_deal_records(grid, numbers, grid->stride, grid->desc.dim, &rounds);
+    ugrid_i_deal_records(grid, numbers, &rounds);
     for (b = 0; b < rounds.buckets; b++) {
         int32_t const cell = b << rounds.shift, rest = grid->cell_count - cell,
                       width = (int32_t)1 << rounds.shift;
@@ -4883,8 +4777,7 @@ typedef struct ugrid_i_candidates {
     int32_t row_id;     /* search.above: its id */
 } ugrid_i_candidates;
 
-
-/* ugrid_i_row_portable and ugrid_i_copy_portable in vectors (>>lanes). */
+/* ugrid_i_row_portable, and ugrid_i_copy of all ranges, in vectors (>>lanes). */
 #ifdef UGRID_I_FORMS
 static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates *set,
                                 const ugrid_real p[3], int32_t before, int32_t after,
@@ -4892,9 +4785,6 @@ static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates
 static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
                                   const ugrid_real p[3], int32_t before, int32_t after,
                                   int32_t *hits);
-static int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
-                                       const ugrid_real p[3], int32_t before, int32_t after,
-                                       int32_t *hits);
 #if UGRID_I_REAL_KIND == 1
 static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
 static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
@@ -4972,14 +4862,8 @@ UGRID_I_NOINLINE void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t 
     set->count = at;
 }
 
-/* Copies the ranges that were collected. */
-static void ugrid_i_copy_portable(const ugrid_i_search *search, ugrid_i_candidates *set)
-{
-    int32_t r;
-    for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
-}
-
-/* The same in the form of the search. `first`: the first place of the block. */
+/* Copies the ranges that were collected, in the form of the search. `first`: the first place of the
+   block. */
 static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
                                 ugrid_i_candidates *set)
 {
@@ -4991,7 +4875,8 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     else if (search->form == UGRID_I_AVX512) ugrid_i_copy_avx512(search, set);
     else if (search->form == UGRID_I_AVX2) ugrid_i_copy_avx2(search, set);
 #endif
-    else ugrid_i_copy_portable(search, set);
+    else
+        for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
     set->ranges = 0;
 }
 
@@ -5260,12 +5145,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_pass_row(const ugrid_i_search *search, ugrid_i
     if (search->above) set->row_id = ugrid_id(search->grid, row);
     if (search->radii)
         set->row_radius = ugrid_i_filter_radius(&search->grid->filter, ugrid_id(search->grid, row));
-#ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512 && (search->radii | search->above))
-        found = ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
-    else
-#endif
-        found = ugrid_i_row(search, set, p, before, after, hits);
+    found = ugrid_i_row(search, set, p, before, after, hits);
     return found > 0 && search->take(search->user, row, hits, found);
 }
 
@@ -5409,15 +5289,7 @@ UGRID_I_NOINLINE int ugrid_i_cell_rows(const ugrid_i_search *search)
     return 0;
 }
 
-/* Is the filter one of radii only? The loops test these. */
-static int ugrid_i_filters_only_radii(const ugrid *grid)
-{
-    const ugrid_filter *filter = &grid->filter;
-    return filter->radii && !filter->masks && !filter->exclude_start && !filter->sets;
-}
-
 /* >>entries-faster. */
-static int ugrid_i_by_members(const ugrid *grid);
 UGRID_I_NOINLINE int ugrid_i_rows_by_members(const ugrid_i_search *given);
 
 /* >>hashed-faster. */
@@ -5491,10 +5363,13 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 {
     ugrid_i_search wanted = *given, search;
     ugrid_i_filtering filtering;
-    int const by_cells = ugrid_i_by_cells(given->grid),
-              by_buckets = ugrid_i_by_buckets(given->grid), by_places = by_cells | by_buckets,
-              by_members = ugrid_i_by_members(given->grid) && given->first == 0 &&
-                           given->last == given->grid->n && given->take != ugrid_i_take_in_order;
+    const ugrid *grid = given->grid;
+    const ugrid_filter *filter = &grid->filter;
+    int const by_cells = ugrid_i_by_cells(grid), by_buckets = ugrid_i_by_buckets(grid),
+              by_places = by_cells | by_buckets,
+              by_members = grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
+                           !ugrid_i_by_labels(grid) && given->first == 0 &&
+                           given->last == grid->n && given->take != ugrid_i_take_in_order;
     wanted.form = UGRID_I_FORM();
     if (by_places && given->take == ugrid_i_take_row_length)
         wanted.take = ugrid_i_take_row_length_ahead;
@@ -5505,9 +5380,9 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
         return 1;
     }
     if (wanted.filtered | wanted.above) search.filtered = search.count_only = 0; /* hits by name */
-    search.radii = by_places && given->grid->filter.radii != NULL && wanted.filtered;
-    if ((wanted.filtered && !ugrid_i_filters_only_radii(given->grid)) ||
-        (by_members && (wanted.filtered | wanted.above))) {
+    search.radii = by_places && filter->radii != NULL && wanted.filtered;
+    if ((wanted.filtered && (filter->masks || filter->exclude_start || filter->sets)) ||
+        (by_members && (wanted.filtered | wanted.above))) { /* the loops test radii alone */
         filtering.search = &wanted;
         search.above = 0;
         search.places = 1;
@@ -5535,13 +5410,6 @@ static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
 
    TIGHT: members must have the same walk, since it decides which entry of a particle counts.
    ---------------------------------------------------------------------------------------------- */
-
-/* Can a search go through this grid so? */
-static int ugrid_i_by_members(const ugrid *grid)
-{
-    return grid->n > 0 && !ugrid_i_sorted(grid) && !grid->desc.unbounded &&
-           !ugrid_i_by_labels(grid);
-}
 
 /* Members are particles of the cells first .. last-1. */
 typedef struct ugrid_i_crew {
@@ -6035,7 +5903,6 @@ UGRID_I_NOINLINE int ugrid_i_hashed_rows(const ugrid_i_search *search)
 
 #ifdef UGRID_I_FORMS
 
-
 /* ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
 UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candidates *set,
@@ -6102,7 +5969,6 @@ typedef struct ugrid_i_test {
     int images, radii, above;
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
-
 
 /* ugrid_i_kept of a vector. */
 UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_kept_avx512(ugrid_i_vector x)
@@ -6235,22 +6101,7 @@ UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search
     return test;
 }
 
-/* ugrid_i_row_portable. */
-UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
-                                                               ugrid_i_candidates *set,
-                                                               const ugrid_real p[3],
-                                                               int32_t before, int32_t after,
-                                                               int32_t *hits)
-{
-    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
-    if (search->count_only)
-        return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
-                           : ugrid_i_all_avx512(test, 0, NULL, before, after);
-    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
-                       : ugrid_i_all_avx512(test, 0, hits, before, after);
-}
-
-/* The same with radii, or with ids above the row's only; never only counted. */
+/* ugrid_i_row_portable with radii, or with ids above the row's only; never only counted. */
 UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_i_search *search,
                                                                     ugrid_i_candidates *set,
                                                                     const ugrid_real p[3],
@@ -6269,6 +6120,23 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_kept_row_avx512(const ugrid_
     return ugrid_i_all_avx512(test, set->images, hits, before, after);
 }
 
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                               ugrid_i_candidates *set,
+                                                               const ugrid_real p[3],
+                                                               int32_t before, int32_t after,
+                                                               int32_t *hits)
+{
+    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
+    if (search->radii | search->above)
+        return ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
+    if (search->count_only)
+        return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
+                           : ugrid_i_all_avx512(test, 0, NULL, before, after);
+    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
+                       : ugrid_i_all_avx512(test, 0, hits, before, after);
+}
+
 #if UGRID_I_REAL_KIND == 1
 /* Two records, side by side. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
@@ -6279,8 +6147,8 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
-/* ugrid_i_copy_portable, 8 records at a time: two matrices of 4 x 4, transposed side by side. What
-   was read beyond the end of a range is overwritten by the next one, or lies after the last
+/* ugrid_i_copy of all ranges, 8 records at a time: two matrices of 4 x 4, transposed side by side.
+   What was read beyond the end of a range is overwritten by the next one, or lies after the last
    candidate. At the end of the grid some records are copied one by one. */
 UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *search,
                                                          ugrid_i_candidates *set)
@@ -6311,7 +6179,7 @@ UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *s
     }
 }
 
-/* ugrid_i_copy_portable, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
+/* ugrid_i_copy of all ranges, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
    coordinate c of their record i; 3 is the name. */
 UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_copy_avx512(const ugrid_i_search *search,
                                                              ugrid_i_candidates *set)
@@ -6367,10 +6235,8 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_copy_avx512(const ugrid_i_searc
    At the end the words become offsets.
    ---------------------------------------------------------------------------------------------- */
 
-/* Fewer queries than FEW are not sorted. */
-enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32 };
-
-enum { UGRID_I_QUERY = 64 };
+/* Fewer queries than FEW are not sorted. QUERY: places that are tested at a time. */
+enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32, UGRID_I_QUERY = 64 };
 
 /* Appends the particles at `count` places that are within reach of a point, up to the capacity.
    Returns found, counted further. Without a branch for each place. */
@@ -6596,32 +6462,6 @@ static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
     if (filled) at->word[0] = at->begin[0];
 }
 
-/* Does all rows in pieces (>>parallel-points). 0: a section has 2^32 entries, or it is not worth
-   it. */
-static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result);
-
-/* ugrid_i_query_rows, but for a few queries, and for lists of which a section has 2^32 entries. */
-static int ugrid_i_queries_faster(const ugrid_i_queries *queries, ugrid_i_list *list,
-                                  ugrid_real radius, ugrid_result *result)
-{
-    ugrid_i_points at;
-    if (queries->m < UGRID_I_FEW || list->grid->n == 0) return 0;
-    at.grid = list->grid;
-    at.queries = *queries;
-    at.section = queries->m / UGRID_I_SECTIONS + 1;
-    at.word = list->offsets;
-    at.ids = list->ids;
-    at.capacity = list->capacity;
-    *result = UGRID_OK;
-    if (!ugrid_i_points_in_pieces(&at, radius, result)) {
-        if (ugrid_i_count_points(&at, radius) < 0) return 0;
-        ugrid_i_fill_points(&at, radius);
-        at.word[queries->m] = at.total;
-    }
-    list->total = at.total;
-    return 1;
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
 
@@ -6644,12 +6484,6 @@ static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t
     if (parallel->tasks < most) most = parallel->tasks;
     if (!parallel->run || most < 2 || worth < 2) return 1;
     return worth < most ? worth : most;
-}
-
-/* The same for what costs less. */
-static int32_t ugrid_i_light_pieces(const ugrid *grid)
-{
-    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
 }
 
 /* A piece sets its byte when it is done. */
@@ -6742,34 +6576,27 @@ typedef struct ugrid_i_surveyed {
 
 typedef struct ugrid_i_survey {
     ugrid grid;         /* of all particles */
+    int fits;           /* 1: the box is wanted */
     int32_t pieces;
     ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
 } ugrid_i_survey;
 
-/* ugrid_i_fit_box for a piece. */
-static void ugrid_i_fit_piece(void *context, int32_t k)
+/* ugrid_i_fit_box or ugrid_i_count_left_out for a piece. */
+static void ugrid_i_survey_piece(void *context, int32_t k)
 {
     ugrid_i_survey *all = (ugrid_i_survey *)context;
     ugrid_i_surveyed *own = &all->of[k];
     ugrid part = all->grid;
     int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    int32_t bad = -1;
-    own->result =
-        ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &own->points, &bad);
-    own->bad_id = first + bad;
+    part.bad_id = -1;
+    own->result = all->fits ? ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n,
+                                              &own->points, &part.bad_id)
+                            : ugrid_i_count_left_out(&part);
+    own->outside = part.outside;
+    own->invalid = part.invalid;
+    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
     memcpy(own->min, part.desc.min, sizeof own->min);
     memcpy(own->max, part.desc.max, sizeof own->max);
-}
-
-/* Adds the box of a piece to that of the pieces before it. */
-static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
-{
-    int a;
-    if (own->points == 0) return;
-    for (a = 0; a < desc->dim; a++) {
-        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
-        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
-    }
 }
 
 /* ugrid_i_fit_box in pieces. */
@@ -6778,41 +6605,34 @@ static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t st
 {
     ugrid_i_survey all;
     int32_t k, points = 0;
+    int a;
     memset(&all, 0, sizeof all);
     all.grid.desc = *desc;
     all.grid.pos = pos;
     all.grid.stride = stride;
     all.grid.n = n;
+    all.fits = 1;
     all.pieces = ugrid_i_fit_pieces(desc, n);
     if (all.pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
+    *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_survey_piece, &all);
     if (*result != UGRID_OK) return 1;
     for (k = 0; k < all.pieces; k++) {
-        ugrid_i_join_box(desc, &all.of[k], points == 0);
-        points += all.of[k].points;
-        *result = all.of[k].result;
+        const ugrid_i_surveyed *own = &all.of[k];
+        for (a = 0; own->points > 0 && a < desc->dim; a++) {
+            if (points == 0 || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
+            if (points == 0 || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
+        }
+        points += own->points;
+        *result = own->result;
         if (*result == UGRID_OK) continue;
-        if (bad_id) *bad_id = all.of[k].bad_id;
+        if (bad_id) *bad_id = own->bad_id;
         return 1;
     }
     return 1;
 }
 
-/* ugrid_i_count_left_out for a piece. */
-static void ugrid_i_left_out_piece(void *context, int32_t k)
-{
-    ugrid_i_survey *all = (ugrid_i_survey *)context;
-    ugrid_i_surveyed *own = &all->of[k];
-    ugrid part = all->grid;
-    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    own->result = ugrid_i_count_left_out(&part);
-    own->outside = part.outside;
-    own->invalid = part.invalid;
-    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
-}
-
-/* The same for all, in pieces. A particle that is not finite and refused ends the count, and is
-   reported before one that is outside; one that is left out, after it. */
+/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and
+   is reported before one that is outside; one that is left out, after it. */
 static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
 {
     ugrid_i_survey all;
@@ -6822,7 +6642,7 @@ static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
     all.grid = *grid;
     all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
     if (all.pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_left_out_piece, &all);
+    *result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_survey_piece, &all);
     if (*result != UGRID_OK) return 1;
     for (k = 0; k < all.pieces; k++) {
         const ugrid_i_surveyed *own = &all.of[k];
@@ -6841,30 +6661,42 @@ typedef struct ugrid_i_deal {
     ugrid grid;                 /* a copy */
     int32_t *numbers;           /* [n * spans] cells, -1: unused */
     uint64_t *keys;             /* (cell, entry), by bucket */
-    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
+    int32_t *tally;             /* [pieces][buckets] entries, then where the piece puts them */
     int32_t pieces, buckets;
-    int shift;                  /* bucket = cell >> shift */
-    int32_t begin[UGRID_I_BUCKETS + 1];     /* the first key of each bucket */
+    int shift;                  /* bucket = cell >> shift; 0 by counts of all cells */
+    int32_t begin[UGRID_I_BUCKETS + 1];     /* the first key of each bucket; by counts: the entries
+                                               of each piece of the cells, then those before it */
     int32_t bad_id[UGRID_I_BUILD_TASKS];    /* by piece: its first particle that is not finite, or
                                                -1 */
 } ugrid_i_deal;
+
+/* The tally of a piece. */
+static int32_t *ugrid_i_tally_of(const ugrid_i_deal *deal, int32_t k)
+{
+    return deal->tally + (size_t)k * (size_t)deal->buckets;
+}
 
 /* Numbers the entries of a piece, and counts them by bucket. */
 static void ugrid_i_tally_piece(void *context, int32_t k)
 {
     ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int32_t *const tally = ugrid_i_tally_of(deal, k);
     int const shift = deal->shift;
     ugrid part = deal->grid;
     int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
     int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
     int32_t e;
-    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
     deal->bad_id[k] = -1;
     if (ugrid_i_number_faster(&part, numbers) != UGRID_OK) {
         deal->bad_id[k] = first + part.bad_id;
         return;
     }
+    part.start = tally;
+    if (shift == 0) {
+        ugrid_i_count_numbers(&part, numbers);
+        return;
+    }
+    memset(tally, 0, (size_t)deal->buckets * sizeof *tally);
     for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
 }
 
@@ -6875,7 +6707,7 @@ static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
     for (b = 0; b < deal->buckets; b++) {
         deal->begin[b] = sum;
         for (k = 0; k < deal->pieces; k++) {
-            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
+            int32_t *const tally = ugrid_i_tally_of(deal, k) + b;
             int32_t const count = *tally;
             *tally = sum;
             sum += count;
@@ -6888,7 +6720,7 @@ static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
 static void ugrid_i_deal_piece(void *context, int32_t k)
 {
     ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int32_t *const at = ugrid_i_tally_of(deal, k);
     const int32_t *const numbers = deal->numbers;
     uint64_t *const keys = deal->keys;
     int32_t const n = deal->grid.n, spans = deal->grid.spans;
@@ -6940,80 +6772,51 @@ static void ugrid_i_sort_piece(void *context, int32_t k)
     }
 }
 
-/* The counting sort of ugrid_i_build_count in pieces: each counts its entries for all cells. */
-typedef struct ugrid_i_counts {
-    ugrid grid;                 /* a copy */
-    int32_t *numbers;           /* [n * spans] cells, -1: unused */
-    int32_t *count;             /* [pieces][cell_count + 1] entries of the piece, then their ends */
-    int32_t pieces;
-    int32_t sum[UGRID_I_BUILD_TASKS];       /* by piece of cells: entries, then those before them */
-    int32_t bad_id[UGRID_I_BUILD_TASKS];    /* as in ugrid_i_deal */
-} ugrid_i_counts;
-
-static int32_t *ugrid_i_counts_of(const ugrid_i_counts *counts, int32_t k)
-{
-    return counts->count + (size_t)k * ((size_t)counts->grid.cell_count + 1);
-}
-
-/* A task: numbers and counts. */
-static void ugrid_i_count_piece(void *context, int32_t k)
-{
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    ugrid part = counts->grid;
-    int32_t const first = ugrid_i_piece_of(&part, counts->pieces, k);
-    int32_t *const numbers = counts->numbers + (size_t)first * (size_t)part.spans;
-    part.start = ugrid_i_counts_of(counts, k);
-    counts->bad_id[k] = -1;
-    if (ugrid_i_number_faster(&part, numbers) == UGRID_OK) ugrid_i_count_numbers(&part, numbers);
-    else counts->bad_id[k] = first + part.bad_id;
-}
-
-/* A task: how many entries are in a piece of the cells. */
+/* By counts of all cells: how many entries are in a piece of the cells. */
 static void ugrid_i_sum_piece(void *context, int32_t k)
 {
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    int32_t const cells = counts->grid.cell_count, end = ugrid_i_cut(cells, counts->pieces, k + 1);
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t const cells = deal->buckets, end = ugrid_i_cut(cells, deal->pieces, k + 1);
     int32_t piece, c, sum = 0;
-    for (piece = 0; piece < counts->pieces; piece++) {
-        const int32_t *const count = ugrid_i_counts_of(counts, piece);
-        for (c = ugrid_i_cut(cells, counts->pieces, k); c < end; c++) sum += count[c];
+    for (piece = 0; piece < deal->pieces; piece++) {
+        const int32_t *const count = ugrid_i_tally_of(deal, piece);
+        for (c = ugrid_i_cut(cells, deal->pieces, k); c < end; c++) sum += count[c];
     }
-    counts->sum[k] = sum;
+    deal->begin[k] = sum;
 }
 
-/* A task: where each cell begins, and where the entries of each piece end in it. */
+/* Where each cell begins, and where the entries of each piece end in it. */
 static void ugrid_i_begin_piece(void *context, int32_t k)
 {
-    ugrid_i_counts *counts = (ugrid_i_counts *)context;
-    int32_t const cells = counts->grid.cell_count, end = ugrid_i_cut(cells, counts->pieces, k + 1);
-    size_t const next = (size_t)cells + 1;
-    int32_t piece, c, sum = counts->sum[k];
-    for (c = ugrid_i_cut(cells, counts->pieces, k); c < end; c++) {
-        int32_t *count = counts->count + c;
-        counts->grid.start[c] = sum;
-        for (piece = 0; piece < counts->pieces; piece++, count += next) *count = sum += *count;
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t const cells = deal->buckets, end = ugrid_i_cut(cells, deal->pieces, k + 1);
+    int32_t piece, c, sum = deal->begin[k];
+    for (c = ugrid_i_cut(cells, deal->pieces, k); c < end; c++) {
+        int32_t *count = deal->tally + c;
+        deal->grid.start[c] = sum;
+        for (piece = 0; piece < deal->pieces; piece++, count += cells) *count = sum += *count;
     }
 }
 
-/* A task: scatter. */
+/* The scatter of a piece of the particles. */
 static void ugrid_i_scatter_piece(void *context, int32_t k)
 {
-    const ugrid_i_counts *counts = (const ugrid_i_counts *)context;
-    ugrid part = counts->grid;
-    int32_t const end = ugrid_i_cut(part.n, counts->pieces, k + 1) * part.spans;
-    part.start = ugrid_i_counts_of(counts, k);
-    ugrid_i_scatter(&part, counts->numbers, ugrid_i_cut(part.n, counts->pieces, k) * part.spans,
-                    end);
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid part = deal->grid;
+    int32_t const begin = ugrid_i_cut(part.n, deal->pieces, k) * part.spans,
+                  end = ugrid_i_cut(part.n, deal->pieces, k + 1) * part.spans;
+    part.start = ugrid_i_tally_of(deal, k);
+    ugrid_i_scatter(&part, deal->numbers, begin, end);
 }
 
-/* A task: the order of a piece of the places, from the records. */
+/* The order of a piece of the places, from the records. */
 static void ugrid_i_order_piece(void *context, int32_t piece)
 {
-    const ugrid_i_counts *counts = (const ugrid_i_counts *)context;
-    ugrid const view = counts->grid;
-    int32_t const end = ugrid_i_cut(view.entries, counts->pieces, piece + 1);
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid const view = deal->grid;
+    int32_t const end = ugrid_i_cut(view.entries, deal->pieces, piece + 1);
     int32_t k;
-    for (k = ugrid_i_cut(view.entries, counts->pieces, piece); k < end; k++)
+    for (k = ugrid_i_cut(view.entries, deal->pieces, piece); k < end; k++)
         view.order[k] = view.record[k].link;
 }
 
@@ -7028,73 +6831,67 @@ static int32_t ugrid_i_count_pieces(const ugrid *grid, int32_t pieces)
     return most < 2 || most < pieces / 8 || grid->n >= UGRID_I_MANY ? 1 : most;
 }
 
-/* The first piece's particle that is not finite, if there is one. */
-static ugrid_result ugrid_i_first_bad(ugrid *grid, const int32_t *bad_id, int32_t pieces)
+/* The steps after the tally, by counts of all cells. */
+static ugrid_result ugrid_i_build_by_counts(ugrid_i_deal *deal)
 {
-    int32_t k;
-    for (k = 0; k < pieces; k++) {
-        if (bad_id[k] < 0) continue;
-        grid->bad_id = bad_id[k];
-        return UGRID_NOT_FINITE;
+    static ugrid_task *const steps[] = {ugrid_i_begin_piece, ugrid_i_scatter_piece,
+                                        ugrid_i_order_piece};
+    const ugrid_parallel *parallel = &deal->grid.desc.parallel;
+    int32_t const count = deal->grid.record ? 3 : 2;
+    ugrid_result result = ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_sum_piece, deal);
+    int32_t step, k;
+    for (k = 0; result == UGRID_OK && k < deal->pieces; k++) {
+        int32_t const entries = deal->begin[k];
+        deal->begin[k] = deal->grid.entries;
+        deal->grid.entries += entries;
     }
-    return UGRID_OK;
+    for (step = 0; result == UGRID_OK && step < count; step++)
+        result = ugrid_i_in_pieces(parallel, deal->pieces, steps[step], deal);
+    return result;
 }
 
-/* COUNT and SORT by counts of all cells. */
-static ugrid_result ugrid_i_build_by_counts(ugrid *grid, int32_t pieces)
+/* The same by buckets. */
+static ugrid_result ugrid_i_build_by_buckets(ugrid_i_deal *deal)
 {
-    static ugrid_task *const steps[] = {ugrid_i_count_piece, ugrid_i_sum_piece,
-                                        ugrid_i_begin_piece, ugrid_i_scatter_piece,
-                                        ugrid_i_order_piece};
-    int32_t const count = grid->record ? 5 : 4;
-    ugrid_i_counts counts;
-    int32_t step, k;
-    counts.grid = *grid;
-    counts.pieces = pieces;
-    counts.numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
-    counts.count = (int32_t *)grid->block[UGRID_I_WORK_B].memory;
-    for (step = 0; step < count; step++) {
-        ugrid_result result =
-            ugrid_i_in_pieces(&grid->desc.parallel, pieces, steps[step], &counts);
-        if (result == UGRID_OK && step == 0)
-            result = ugrid_i_first_bad(grid, counts.bad_id, pieces);
-        if (result != UGRID_OK) return result;
-        for (k = 0; step == 1 && k < pieces; k++) {
-            int32_t const entries = counts.sum[k];
-            counts.sum[k] = k == 0 ? 0 : counts.grid.entries;
-            counts.grid.entries = counts.sum[k] + entries;
-        }
-    }
-    grid->entries = grid->start[grid->cell_count] = counts.grid.entries;
-    if (grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
-    return UGRID_OK;
+    const ugrid_parallel *parallel = &deal->grid.desc.parallel;
+    ugrid_result result;
+    deal->grid.entries = ugrid_i_begin_buckets(deal);
+    result = ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_deal_piece, deal);
+    if (result != UGRID_OK) return result;
+    return ugrid_i_in_pieces(parallel, deal->pieces, ugrid_i_sort_piece, deal);
 }
 
 /* COUNT and SORT in pieces. */
 static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
 {
-    const ugrid_parallel *parallel = &grid->desc.parallel;
-    int32_t const straight = ugrid_i_count_pieces(grid, ugrid_i_build_pieces(grid, grid->n));
+    int32_t const pieces = ugrid_i_build_pieces(grid, grid->n),
+                  by_counts = ugrid_i_count_pieces(grid, pieces);
     ugrid_i_deal deal;
     ugrid_result result;
-    if (straight > 1) return ugrid_i_build_by_counts(grid, straight);
+    int32_t k;
     memset(&deal, 0, sizeof deal);
     deal.grid = *grid;
-    deal.pieces = ugrid_i_build_pieces(grid, grid->n);
+    deal.pieces = by_counts > 1 ? by_counts : pieces;
     deal.numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
     deal.keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
-    deal.tally = (int32_t *)(deal.keys + (size_t)grid->n * (size_t)grid->spans);
-    while ((grid->cell_count - 1) >> deal.shift >= UGRID_I_BUCKETS) deal.shift++;
+    deal.tally = (int32_t *)deal.keys;
+    if (by_counts < 2) {
+        deal.tally = (int32_t *)(deal.keys + (size_t)grid->n * (size_t)grid->spans);
+        while ((grid->cell_count - 1) >> deal.shift >= UGRID_I_BUCKETS) deal.shift++;
+    }
     deal.buckets = ((grid->cell_count - 1) >> deal.shift) + 1;
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
-    if (result == UGRID_OK) result = ugrid_i_first_bad(grid, deal.bad_id, deal.pieces);
+    result = ugrid_i_in_pieces(&grid->desc.parallel, deal.pieces, ugrid_i_tally_piece, &deal);
     if (result != UGRID_OK) return result;
-    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
+    for (k = 0; k < deal.pieces; k++) {
+        if (deal.bad_id[k] < 0) continue;
+        grid->bad_id = deal.bad_id[k];
+        return UGRID_NOT_FINITE;
+    }
+    result = by_counts > 1 ? ugrid_i_build_by_counts(&deal) : ugrid_i_build_by_buckets(&deal);
     if (result != UGRID_OK) return result;
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
-    if (result == UGRID_OK && grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
-    return result;
+    grid->entries = grid->start[grid->cell_count] = deal.grid.entries;
+    if (grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
+    return UGRID_OK;
 }
 
 /* Does it take the counting sort? SORT does, too, where that is faster: it gives the same arrays.
@@ -7119,13 +6916,9 @@ static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result)
    with about as many particles as the others.
    ---------------------------------------------------------------------------------------------- */
 
-/* What the rows of a piece are passed to. */
-enum { UGRID_I_TO_USER, UGRID_I_TO_TOTAL, UGRID_I_TO_LIST };
-
 typedef struct ugrid_i_split {
     ugrid_i_search search;      /* of all rows */
-    ugrid_i_list list;          /* the same */
-    int to;
+    ugrid_i_list *list;         /* of all rows, or NULL */
     int32_t pieces;
     int64_t total[UGRID_I_MOST_PIECES + 1]; /* by piece: where its list begins, or ends */
 } ugrid_i_split;
@@ -7135,15 +6928,16 @@ static void ugrid_i_search_piece(void *context, int32_t k)
 {
     ugrid_i_split *split = (ugrid_i_split *)context;
     ugrid_i_search search = split->search;
-    ugrid_i_list list = split->list;
+    ugrid_i_list list = {search.grid, NULL, NULL, 0, 0, 0, 0};
     int const in_order = search.take == ugrid_i_take_in_order;
+    if (split->list) list = *split->list;
     search.first = list.rows = ugrid_i_piece_from(search.grid, split->pieces, k);
     search.last = list.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1);
     list.total = split->total[k];
     if (in_order && !search.count_only && list.capacity > split->total[k + 1])
         list.capacity = split->total[k + 1]; /* the next piece writes there */
-    if (split->to == UGRID_I_TO_TOTAL) search.user = &list.total;
-    if (split->to == UGRID_I_TO_LIST) search.user = &list;
+    if (split->list) search.user = &list;
+    else if (search.take == ugrid_i_take_total) search.user = &list.total;
     (void)ugrid_i_run_search(&search);
     if (in_order) while (list.rows < list.last) list.offsets[list.rows++] = list.total;
     if (search.count_only) split->total[k] = list.total;
@@ -7156,58 +6950,21 @@ static ugrid_result ugrid_i_run_split(ugrid_i_split *split)
     return ugrid_i_in_pieces(&grid->desc.parallel, split->pieces, ugrid_i_search_piece, split);
 }
 
-/* A search in pieces, whose list or total is empty. 0: one piece. */
-static int ugrid_i_begin_split(ugrid_i_split *split, const ugrid *grid, const ugrid_i_list *list,
-                               int to)
-{
-    memset(split, 0, sizeof *split);
-    if (list) split->list = *list;
-    split->to = to;
-    split->pieces = ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
-    return split->pieces > 1;
-}
-
-/* ugrid_count_pairs in pieces. */
-static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
-                                ugrid_result *result)
-{
-    ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, grid, NULL, UGRID_I_TO_TOTAL)) return 0;
-    split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
-    *result = ugrid_i_run_split(&split);
-    if (*result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
-    return 1;
-}
-
-/* ugrid_count_neighbors in pieces. */
-static int ugrid_i_counts_faster(ugrid_i_counter *counter, ugrid_real radius, int flags,
-                                 ugrid_result *result)
-{
-    int32_t const rows = ugrid_i_rows(counter->grid, flags);
-    ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, counter->grid, NULL, UGRID_I_TO_USER)) return 0;
-    split.search = ugrid_i_search_of(counter->grid, radius, flags, 1, ugrid_i_take_count, counter);
-    *result = ugrid_i_run_split(&split);
-    if (*result != UGRID_OK && rows > 0)
-        memset(counter->counts, 0, (size_t)rows * sizeof *counter->counts);
-    return 1;
-}
-
 /* Lists by place: each piece counts its rows, with offsets from its own begin, and lists them when
    the begins are known. Serial lists need no second search. */
-static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+static ugrid_result ugrid_i_split_in_order(ugrid_i_split *split)
 {
-    ugrid_i_list *const list = &split->list;
+    ugrid_i_list *const list = split->list;
     int64_t const capacity = list->capacity;
     int32_t k, place = 0, last;
     ugrid_result result;
     list->capacity = 0;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_in_order, NULL);
+    split->search.count_only = 1;
     result = ugrid_i_run_split(split);
     list->capacity = capacity;
     if (result != UGRID_OK) return result;
     list->total = ugrid_i_begins(split->total, split->pieces);
-    list->offsets[list->grid->n] = list->total;
+    list->rows = list->grid->n;
     if (capacity > 0) {
         split->search.count_only = 0;
         return ugrid_i_run_split(split);
@@ -7219,35 +6976,21 @@ static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real ra
     return UGRID_OK;
 }
 
-/* ugrid_i_list_by_id in pieces. */
-static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+/* ugrid_i_run in pieces, for what may take the rows of several pieces at once. */
+static int ugrid_i_run_faster(const ugrid_i_search *search, ugrid_result *result)
 {
-    ugrid_i_list *const list = &split->list;
-    int32_t const rows = list->grid->rows;
-    ugrid_result result;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
-    result = ugrid_i_run_split(split);
-    if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return UGRID_OK;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
-    result = ugrid_i_run_split(split);
-    if (result == UGRID_OK) ugrid_i_ends_to_begins(list->offsets, rows);
-    return result;
-}
-
-/* ugrid_neighbors in pieces. */
-static int ugrid_i_list_faster(ugrid_i_list *list, ugrid_real radius, int flags,
-                               ugrid_result *result)
-{
-    int32_t const rows = ugrid_i_rows(list->grid, flags);
+    ugrid_row_fn *const take = search->take;
+    int const in_order = take == ugrid_i_take_in_order, total = take == ugrid_i_take_total,
+              by_id = take == ugrid_i_take_row_length || take == ugrid_i_take_by_id;
     ugrid_i_split split;
-    if (!ugrid_i_begin_split(&split, list->grid, list, UGRID_I_TO_LIST)) return 0;
-    *result = flags & UGRID_PLACES ? ugrid_i_places_in_pieces(&split, radius, flags)
-                                   : ugrid_i_ids_in_pieces(&split, radius, flags);
-    list->total = split.list.total;
-    if (*result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    split.pieces = ugrid_i_pieces(&search->grid->desc.parallel, search->grid->n, UGRID_I_PIECE);
+    if (split.pieces < 2 || !(in_order | total | by_id | (take == ugrid_i_take_count))) return 0;
+    memset(split.total, 0, sizeof split.total);
+    split.search = *search;
+    split.list = in_order | by_id ? (ugrid_i_list *)search->user : NULL;
+    *result = in_order ? ugrid_i_split_in_order(&split) : ugrid_i_run_split(&split);
+    if (total && *result == UGRID_OK)
+        *(int64_t *)search->user = ugrid_i_begins(split.total, split.pieces);
     return 1;
 }
 
@@ -7280,6 +7023,7 @@ static void ugrid_i_points_piece(void *context, int32_t k)
     else split->total[k] = ugrid_i_count_points(&at, split->radius);
 }
 
+/* All rows in pieces. 0: a section has 2^32 entries, or it is not worth it. */
 static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result)
 {
     const ugrid_parallel *parallel = &at->grid->desc.parallel;
@@ -7303,51 +7047,56 @@ static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid
     return 1;
 }
 
+/* ugrid_i_query_rows, but for a few queries, and for lists of which a section has 2^32 entries. */
+static int ugrid_i_queries_faster(const ugrid_i_queries *queries, ugrid_i_list *list,
+                                  ugrid_real radius, ugrid_result *result)
+{
+    ugrid_i_points at;
+    if (queries->m < UGRID_I_FEW || list->grid->n == 0) return 0;
+    at.grid = list->grid;
+    at.queries = *queries;
+    at.section = queries->m / UGRID_I_SECTIONS + 1;
+    at.word = list->offsets;
+    at.ids = list->ids;
+    at.capacity = list->capacity;
+    *result = UGRID_OK;
+    if (!ugrid_i_points_in_pieces(&at, radius, result)) {
+        if (ugrid_i_count_points(&at, radius) < 0) return 0;
+        ugrid_i_fill_points(&at, radius);
+        at.word[queries->m] = at.total;
+    }
+    list->total = at.total;
+    return 1;
+}
+
 /* ----------------------------------------------------------------------------------------------
    >>parallel-attributes: gather and scatter by places, sums by cells
    ---------------------------------------------------------------------------------------------- */
 
-/* ugrid_i_move for a piece. */
-static void ugrid_i_move_piece(void *context, int32_t k)
+typedef struct ugrid_i_places {
+    const ugrid *grid;
+    ugrid_i_range_fn *work;
+    const void *context;
+    int32_t pieces;
+} ugrid_i_places;
+
+/* The work on the places of a piece. */
+static void ugrid_i_places_piece(void *context, int32_t k)
 {
-    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
-    int32_t const n = mover->grid->n, pieces = ugrid_i_light_pieces(mover->grid);
-    ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
+    const ugrid_i_places *all = (const ugrid_i_places *)context;
+    int32_t const n = all->grid->n;
+    all->work(all->context, ugrid_i_cut(n, all->pieces, k), ugrid_i_cut(n, all->pieces, k + 1));
 }
 
-/* ugrid_i_move in pieces. */
-static int ugrid_i_move_faster(const ugrid_i_mover *mover, ugrid_result *result)
+/* work(context, 0, n) in pieces. */
+static int ugrid_i_places_faster(const ugrid *grid, ugrid_i_range_fn *work, const void *context,
+                                 ugrid_result *result)
 {
-    int32_t const pieces = ugrid_i_light_pieces(mover->grid);
-    ugrid_i_mover shared = *mover;
-    if (pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&mover->grid->desc.parallel, pieces, ugrid_i_move_piece, &shared);
-    return 1;
-}
-
-/* ugrid_i_add_cells for a piece. */
-static void ugrid_i_add_piece(void *context, int32_t k)
-{
-    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
-    const ugrid *grid = adder->grid;
-    int32_t const pieces = ugrid_i_light_pieces(grid);
-    int32_t const first = ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k));
-    ugrid_i_add_cells(adder, first,
-                      k + 1 < pieces ? ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k + 1))
-                                     : grid->cell_count);
-}
-
-/* ugrid_i_add_cells in pieces. */
-static int ugrid_i_sums_faster(const ugrid_i_adder *adder, ugrid_result *result)
-{
-    const ugrid *grid = adder->grid;
-    int32_t const pieces = ugrid_i_light_pieces(grid);
-    ugrid_i_adder shared = *adder;
-    if (pieces < 2) return 0;
-    *result = ugrid_i_in_pieces(&grid->desc.parallel, pieces, ugrid_i_add_piece, &shared);
-    if (*result != UGRID_OK)
-        memset(adder->sums, 0,
-               (size_t)grid->cell_count * (size_t)adder->width * sizeof *adder->sums);
+    const ugrid_parallel *parallel = &grid->desc.parallel;
+    ugrid_i_places all = {grid, work, context, 0};
+    all.pieces = ugrid_i_pieces(parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
+    if (all.pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(parallel, all.pieces, ugrid_i_places_piece, &all);
     return 1;
 }
 
@@ -7458,15 +7207,6 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     return result;
 }
 
-/* Is particle j in any cell? */
-static int ugrid_i_entered(const ugrid *grid, int32_t j, const ugrid_real q[3])
-{
-    int32_t local;
-    for (local = 0; local < grid->spans; local++)
-        if (ugrid_i_entry_number(grid, q, j, local) >= 0) return 1;
-    return 0;
-}
-
 /* Does the walk around particle i find exactly the neighbours that brute force finds, each once?
    met: [n] zeros, before and after. */
 static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius, int32_t i,
@@ -7485,7 +7225,7 @@ static int ugrid_i_agrees_with_brute_force(const ugrid *grid, ugrid_real radius,
     }
     for (j = 0; j < grid->n; j++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, j, q);
-        if (met[j] != (ugrid_i_entered(grid, j, q) &&
+        if (met[j] != (!ugrid_i_is_left_out(grid, q) &&
                        ugrid_distance2(grid, p, q) <= radius * radius))
             right = 0;
         met[j] = 0;
@@ -7704,12 +7444,11 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     return UGRID_OK;
 }
 
-/* The desc that a header has the fields of. */
-static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
+/* A desc with the fields of a header, and the others of `given`. */
+static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header, const ugrid_desc *given)
 {
-    ugrid_desc desc;
+    ugrid_desc desc = *given;
     int a;
-    memset(&desc, 0, sizeof desc);
     for (a = 0; a < 3; a++) desc.periodic[a] = header->flags >> a & 1;
 #define UGRID_I_FLAG(field, bit) desc.field = (header->flags & bit) != 0;
     UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
@@ -7727,9 +7466,10 @@ static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
 
 /* 1 if ugrid_i_header_of could have made this header, for this many bytes. `*shape`: such a grid,
    without memory. */
-static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugrid *shape)
+static int ugrid_i_header_valid(const ugrid_i_header *header, const ugrid_desc *given,
+                                int64_t size, ugrid *shape)
 {
-    ugrid_desc const desc = ugrid_i_desc_of_header(header);
+    ugrid_desc const desc = ugrid_i_desc_of_header(header, given);
     ugrid_i_header expected;
     memset(shape, 0, sizeof *shape);
     if (ugrid_defaults(&shape->desc, &desc) != UGRID_OK) return 0;
@@ -7846,12 +7586,9 @@ static ugrid_result ugrid_i_load_begin(ugrid *grid, const ugrid_desc *desc, cons
     if (size < 0 || (size > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return UGRID_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (!ugrid_i_header_valid(&header, size, shape)) return UGRID_BAD_FILE;
+    if (!ugrid_i_header_valid(&header, &given, size, shape)) return UGRID_BAD_FILE;
     if (ugrid_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
         return UGRID_BAD_FILE;
-    shape->desc.allocator = given.allocator;
-    shape->desc.cuda_allocator = given.cuda_allocator;
-    shape->desc.parallel = given.parallel;
     return ugrid_i_begin(grid, &shape->desc);
 }
 

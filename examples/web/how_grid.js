@@ -155,7 +155,7 @@ const gridWalk = {
             start[${last + 1}]; ${places}. Candidates in the circle are hits (green).
             Drag the cross.`;
     },
-    code: () => ['ugrid_i_strip', 'ugrid_i_open', 'ugrid_i_advance'],
+    code: () => ['ugrid_i_strip', 'ugrid_i_open', 'ugrid_i_next_row'],
     mark: () => /walk->(begin|end) = grid->start|return .*x->width|\+\+walk->y\.turn/,
     plane: (a, k) => {
         const strip = c => a.strip_first.findIndex(
