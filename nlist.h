@@ -5445,8 +5445,7 @@ static int nlist_i_header_consistent(const nlist_i_header *header)
     if (header->periodic >> header->dim != 0) return 0;
     if (!header->has_uid && header->next_uid < header->n) return 0;
     if (!header->keys) return header->triangles == 0;
-    return !header->half && !header->has_uid && !(header->has_reference & 1) && !header->periodic &&
-           header->dim == 3;
+    return !header->half && !header->has_uid && !header->periodic && header->dim == 3;
 }
 
 /* 1 if this is the header of a complete, undamaged file. */

@@ -223,6 +223,20 @@ static void test_bad_thickness(void **state)
     drop_surface(&s);
 }
 
+/* Saves a list, and goes on with what was loaded. */
+static void reload(nlist *list)
+{
+    nlist_desc const desc = list->desc;
+    int64_t size = 0;
+    unsigned char *bytes;
+    CHECK_RESULT(nlist_save(list, NULL, 0, &size), NLIST_BUFFER_TOO_SMALL);
+    bytes = NEW(unsigned char, size);
+    CHECK_RESULT(nlist_save(list, bytes, size, &size), NLIST_OK);
+    nlist_free(list);
+    CHECK_RESULT(nlist_load(list, &desc, bytes, size), NLIST_OK);
+    free(bytes);
+}
+
 /* With a skin, over many steps: in each the contacts of a list that is built in that step without
    one; each keeps its bytes while it lasts, as a table of particles and walls has them. The walls
    are too far apart for a contact to move on from one to another. */
@@ -261,6 +275,7 @@ static void test_thick_walls_with_a_skin(void **state)
             CHECK_RESULT(nlist_validate(&list), NLIST_OK);
             builds++;
         }
+        if (step == STEPS / 3) reload(&list);
         CHECK_RESULT(nlist_build_mesh(&now, &plain, &s.tree, &s.mesh, pos, 0, N), NLIST_OK);
         for (i = 0; i < N; i++) {
             int touching[WALLS] = {0}, is[WALLS] = {0};
