@@ -781,8 +781,7 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
    ---------------------------------------------------------------------------------------------- */
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
-   (LBVH_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
-   processor has FMA. */
+   (LBVH_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
 LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
 {
 #if defined(LBVH_I_KEEP_BY_BARRIER)

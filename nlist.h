@@ -241,7 +241,7 @@
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others
    2^62; width up to 1024; history up to 4096 bytes. Distances in a periodic box are to the nearest
    image: no reach may exceed half of a period (more/nlist_boxes.h: any reach). Triangles: 2^28, 3D,
-   not periodic, no skin. The square of the reach must be a normal number.
+   not periodic. The square of the reach must be a normal number.
 
    >>not-here
 
@@ -499,10 +499,11 @@ extern "C" {
       "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS, \
       "desc.radius must be positive, or 0 where desc.radii are given, none of them negative, " \
-      "radii_stride a multiple of their size; the square of the reach must be a normal number") \
+      "radii_stride a multiple of their size; the square of the reach must be a normal number; " \
+      "mesh.thickness must not be negative, infinite or above mesh.thickest, which CUDA needs") \
     X(NLIST_BAD_SKIN, \
-      "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
-      "given pairs have none, and a file without positions cannot serve one") \
+      "desc.skin must not be negative, and desc.if_moved needs one; lists of given pairs have " \
+      "none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION, \
       "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
       "1024, triangles (also those of a file) meet another layout than NLIST_DYNAMIC, " \
@@ -892,14 +893,20 @@ typedef struct nlist_mesh {
     const int32_t *indices;     /* 3 per triangle, checked serially only (default: none, the corners
                                    come in threes) */
     int32_t triangles;
+    const nlist_real *thickness; /* [triangles] beside desc.radius (default: none, all 0) */
+    size_t thickness_stride;    /* bytes between two (default: tightly packed) */
+    nlist_real thickest;        /* none is above it (default: found; CUDA needs it, unchecked) */
+    const uint32_t *masks;      /* [triangles] with desc.masks: as of a pair (default: all) */
 } nlist_mesh;
 
 /* Particles against triangles: row i has a key for each face, edge or vertex of contact that is no
-   further from particle i than radius + radii[i], once. Where triangles meet, the nearest one has
-   the contact; points within a thousandth of that reach are one (>>walls). tree: over these
-   triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
-   NLIST_DYNAMIC; half, masks and exclusions do not apply; periodic axes are refused. O(n log
-   triangles), and beside the tip of a fan of m triangles up to m^2 tests a particle. */
+   further from particle i than radius + radii[i] + thickness, once. Where triangles meet, the
+   nearest one has the contact; points within a thousandth of that reach are one (>>walls). tree:
+   over these triangles, as they are now (LBVH_TRIANGLES; refitted when they move). NLIST_DYNAMIC,
+   without half, exclusions and periodic axes. O(n log triangles), and beside the tip of a fan of m
+   triangles up to m^2 tests a particle. With a skin all triangles within reach are listed, as
+   faces, until a particle (nlist_moved) or a triangle has moved by half of it; nlist_mesh_touch
+   (more/nlist_tune.h) says which are contacts. */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n);
@@ -1025,8 +1032,7 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
    ---------------------------------------------------------------------------------------------- */
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
-   (NLIST_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
-   processor has FMA. */
+   (NLIST_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
 #if defined(NLIST_I_KEEP_BY_BARRIER)
@@ -1457,17 +1463,6 @@ NLIST_FN int nlist_touch_entry(const nlist *list, int64_t entry, int touching)
     return touching;
 }
 
-/* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
-   desc.offsets. */
-NLIST_FN nlist_real nlist_distance_of(const nlist *list, int64_t entry)
-{
-    return nlist_i_rows(list)->distance[entry];
-}
-NLIST_FN const nlist_real *nlist_offset_of(const nlist *list, int64_t entry)
-{
-    return nlist_i_rows(list)->offset + 3 * entry;
-}
-
 /* The entry of j in row i, -1 = none. O(row). */
 NLIST_FN int64_t nlist_find(const nlist *list, int32_t i, int32_t j)
 {
@@ -1510,12 +1505,18 @@ NLIST_FN void nlist_mesh_corners(const nlist_mesh *mesh, int32_t triangle,
     const char *const base = (const char *)mesh->vertices;
     int v;
     for (v = 0; v < 3; v++) {
-        corner[v] =
-            mesh->indices
-                ? (const nlist_real *)(const void *)
-                      (base + stride * (size_t)mesh->indices[3 * (size_t)triangle + (size_t)v])
-                : (const nlist_real *)(const void *)(base + stride * (size_t)triangle) + 3 * v;
+        int32_t const at = mesh->indices ? mesh->indices[3 * (size_t)triangle + (size_t)v]
+                                         : triangle;
+        corner[v] = (const nlist_real *)(const void *)(base + stride * (size_t)at) +
+                    (mesh->indices ? 0 : 3 * v);
     }
+}
+
+NLIST_FN nlist_real nlist_mesh_thickness(const nlist_mesh *mesh, int32_t triangle)
+{
+    size_t const stride = mesh->thickness_stride ? mesh->thickness_stride : sizeof(nlist_real);
+    const char *const base = (const char *)mesh->thickness;
+    return base ? *(const nlist_real *)(const void *)(base + stride * (size_t)triangle) : 0;
 }
 
 /* The point q of a triangle, 0 .. mesh->triangles - 1, that is closest to p: where a contact acts.
@@ -1649,6 +1650,9 @@ NLIST_FN int nlist_i_has_ended(const nlist_rows *old_rows, const nlist_rows *row
            U   |   T          u, is listed. If both are equally near, at q, the triangle with the
                               lower number is listed.
 
+   With a thickness, T is dropped where the point s of its surface, between q and p, lies within U;
+   the nearest is that of the smallest distance less its thickness.
+
    The wander search (nlist_i_wander) is contact tracking across shared edges: a new contact takes
    over the history of an old one on a neighbouring triangle, so that friction is continuous over
    the mesh.
@@ -1667,56 +1671,102 @@ NLIST_FN nlist_real nlist_i_square_between(const nlist_real a[3], const nlist_re
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* 1 if triangle u passes through q, and comes nearer to p than `*best` with its d2, or as near with
-   a lower number; u is then the best. */
-NLIST_FN int nlist_i_comes_first(const nlist_mesh *mesh, const nlist_real p[3],
-                                 const nlist_real q[3], nlist_real same2, int32_t u, int32_t *best,
-                                 nlist_real *d2)
+/* A particle beside walls, and a wall beside it. */
+typedef struct nlist_i_ball { nlist_real p[3], reach; uint32_t mask; } nlist_i_ball;
+typedef struct nlist_i_wall {
+    nlist_real q[3], d2;    /* its closest point, and the square of its distance */
+    nlist_real s[3];        /* the point of its surface towards p, or p where that is inside */
+    nlist_real gap, thickness;  /* gap: distance - thickness; both 0 without thicknesses */
+    int32_t triangle, feature;
+} nlist_i_wall;
+
+/* wall->gap and wall->s; the root is Newton's, from above: the same bits everywhere. d2 > 0. */
+NLIST_FN void nlist_i_thicken(nlist_i_wall *wall, const nlist_i_ball *ball)
 {
-    nlist_real r[3], through[3], r2;
-    if (u == *best) return 0;
-    (void)nlist_mesh_closest(mesh, u, p, r);
-    r2 = nlist_i_square_between(p, r);
-    if (r2 > *d2 || (r2 == *d2 && u > *best)) return 0;
-    (void)nlist_mesh_closest(mesh, u, q, through);
-    if (!(nlist_i_square_between(q, through) <= same2)) return 0;
-    *best = u;
-    *d2 = r2;
+    nlist_real const guess = ball->reach + wall->thickness;
+    nlist_real root, next = (guess + nlist_i_over(wall->d2, guess)) / 2;
+    int a;
+    do root = next, next = (root + nlist_i_over(wall->d2, root)) / 2;
+    while (next < root);
+    wall->gap = root - wall->thickness;
+    for (a = 0; a < 3; a++)
+        wall->s[a] = wall->gap <= 0 ? ball->p[a] : wall->q[a] +
+            nlist_i_times(ball->p[a] - wall->q[a], nlist_i_over(wall->thickness, root));
+}
+
+NLIST_FN nlist_i_wall nlist_i_wall_of(const nlist_mesh *mesh, const nlist_i_ball *ball, int32_t t)
+{
+    nlist_i_wall wall;
+    wall.triangle = t;
+    wall.feature = nlist_mesh_closest(mesh, t, ball->p, wall.q);
+    wall.d2 = nlist_i_square_between(ball->p, wall.q);
+    wall.thickness = nlist_mesh_thickness(mesh, t);
+    wall.gap = -wall.thickness;
+    memcpy(wall.s, wall.q, sizeof wall.s);
+    if (mesh->thickness && wall.d2 > 0) nlist_i_thicken(&wall, ball);
+    return wall;
+}
+
+/* 1 if triangle u, with its thickness, holds the point s, and comes nearer to the particle than
+   `*best`, or as near with a lower number; it is then the best. */
+NLIST_FN int nlist_i_comes_first(const nlist_mesh *mesh, const nlist_i_ball *ball,
+                                 const nlist_real s[3], int32_t u, nlist_i_wall *best)
+{
+    nlist_real const same = nlist_i_same_point(ball->reach, ball->p);
+    nlist_real through[3], within;
+    nlist_i_wall wall;
+    if (u == best->triangle || (mesh->masks && !(mesh->masks[u] & ball->mask))) return 0;
+    wall = nlist_i_wall_of(mesh, ball, u);
+    if (wall.gap > best->gap || (wall.gap == best->gap && wall.d2 > best->d2)) return 0;
+    if (wall.gap == best->gap && wall.d2 == best->d2 && u > best->triangle) return 0;
+    (void)nlist_mesh_closest(mesh, u, s, through);
+    within = same + wall.thickness;
+    if (!(nlist_i_square_between(s, through) <= nlist_i_times(within, within))) return 0;
+    *best = wall;
     return 1;
 }
 
-/* q is the point of triangle t closest to p. 1 if another triangle comes first there: then t is
-   dropped. Distance, then number, order all triangles: of those that meet in q the first is listed.
-   `*first`: the one that t or, before, another triangle was dropped for, -1: none. It is tried
+/* 1 if another triangle comes first where this wall is closest to p: then it is dropped. Distance,
+   then number, order all triangles: of those that meet there the first is listed.
+   `*first`: the one that it or, before, another triangle was dropped for, -1: none. It is tried
    before the search: of many that meet in one point, each but the first takes one test. */
-NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
-                                nlist_real reach, int32_t t, const nlist_real q[3], int32_t *first)
+NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_i_ball *ball,
+                                const nlist_i_wall *wall, int32_t *first)
 {
-    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same);
-    nlist_real d2 = nlist_i_square_between(p, q);
-    int32_t best = t, tests;
+    nlist_real const same = nlist_i_same_point(ball->reach, ball->p) + mesh->thickest;
+    nlist_i_wall best = *wall;
+    int32_t tests;
     lbvh_overlap o;
-    if (*first >= 0 && nlist_i_comes_first(mesh, p, q, same2, *first, &best, &d2)) return 1;
-    o = lbvh_overlap_sphere(tree, q, nlist_i_search_radius(same, q));
+    if (*first >= 0 && nlist_i_comes_first(mesh, ball, wall->s, *first, &best)) return 1;
+    o = lbvh_overlap_sphere(tree, wall->s, nlist_i_search_radius(same, wall->s));
     for (tests = 0; lbvh_next(&o); tests++) /* of few any will do; of many the first of all */
-        if (nlist_i_comes_first(mesh, p, q, same2, o.id, &best, &d2) && tests < 16) break;
-    if (best == t) return 0;
-    *first = best;
+        if (nlist_i_comes_first(mesh, ball, wall->s, o.id, &best) && tests < 16) break;
+    if (best.triangle == wall->triangle) return 0;
+    *first = best.triangle;
     return 1;
 }
 
-/* The key under which triangle t is in contact with p, or -1: too far, or superseded by another
-   triangle. `*first`: -1 for the first triangle of a particle. */
-NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
-                                  nlist_real reach, int32_t t, int32_t *first)
+/* The search for the walls of particle i at p. */
+NLIST_FN lbvh_overlap nlist_i_walls_near(const lbvh *tree, const nlist_mesh *mesh,
+    const nlist_desc *desc, int32_t i, const nlist_real p[3], nlist_i_ball *ball)
 {
-    nlist_real const limit = nlist_i_times(reach, reach);
-    nlist_real q[3];
-    int32_t const feature = nlist_mesh_closest(mesh, t, p, q);
-    if (!(nlist_i_square_between(p, q) <= limit) ||
-        nlist_i_superseded(tree, mesh, p, reach, t, q, first))
-        return -1;
-    return nlist_key(t, feature);
+    memcpy(ball->p, p, sizeof ball->p);
+    ball->reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
+    ball->mask = desc->masks ? desc->masks[i] : UINT32_MAX;
+    return lbvh_overlap_sphere(tree, p, nlist_i_search_radius(ball->reach + mesh->thickest, p));
+}
+
+/* The key under which triangle t is listed, or -1: too far, masked, or superseded by another (with
+   a skin nlist_mesh_touch decides that). `*first`: -1 for the first triangle of a particle. */
+NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_desc *desc,
+                                  const nlist_i_ball *ball, int32_t t, int32_t *first)
+{
+    nlist_i_wall const wall = nlist_i_wall_of(mesh, ball, t);
+    nlist_real const reach = ball->reach + wall.thickness;
+    if (mesh->masks && !(mesh->masks[t] & ball->mask)) return -1;
+    if (!(wall.d2 <= nlist_i_times(reach, reach))) return -1;
+    if (desc->skin > 0) return nlist_key(t, 0);
+    return nlist_i_superseded(tree, mesh, ball, &wall, first) ? -1 : nlist_key(t, wall.feature);
 }
 
 /* The wander search: the old entry whose contact has moved on to this new key, -1 = none. The old
@@ -1746,6 +1796,7 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
     }
     return -1;
 }
+
 #endif
 
 /* ----------------------------------------------------------------------------------------------
@@ -2914,15 +2965,6 @@ NLIST_FN nlist_real nlist_i_excess(const nlist *list, const lbvh_node *leaf, con
     return most;
 }
 
-/* The same, at least 0. At a corner that is up to sqrt(3) times as far, so searches are extended by
-   twice as much. */
-NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
-                                     const nlist_real p[3], nlist_real radius)
-{
-    nlist_real const excess = nlist_i_excess(list, leaf, p, radius);
-    return excess <= 0 ? 0 : excess;
-}
-
 /* 1 if this image of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
    each axis: the image a period after (image % 3 = 2) where d > half, the one before (0) where d <
    -half, else p itself (1). */
@@ -3047,10 +3089,7 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
 }
 
 /* Triangles as a source. */
-typedef struct nlist_i_from_mesh {
-    const lbvh *tree;
-    const nlist_mesh *mesh;
-} nlist_i_from_mesh;
+typedef struct nlist_i_from_mesh { const lbvh *tree; nlist_mesh mesh; } nlist_i_from_mesh;
 
 /* Finds the keys of the triangles that each particle touches, by a search of the tree over them. */
 static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
@@ -3059,15 +3098,16 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
     const nlist_desc *desc = &finder->list->desc;
     int32_t i;
     for (i = 0; i < finder->rows; i++) {
-        nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
         nlist_real p[3];
+        nlist_i_ball ball;
         lbvh_overlap o;
         int32_t first = -1;
         nlist_i_load(finder->pos, finder->stride, 3, i, p);
         nlist_i_begin_row(finder, i);
-        o = lbvh_overlap_sphere(from->tree, p, nlist_i_search_radius(reach, p));
+        o = nlist_i_walls_near(from->tree, &from->mesh, desc, i, p, &ball);
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(from->tree, from->mesh, p, reach, o.id, &first);
+            int32_t const key = nlist_i_wall_key(from->tree, &from->mesh, desc, &ball, o.id,
+                                                 &first);
             nlist_result result;
             if (key < 0) continue;
             result = nlist_i_append(finder, key);
@@ -3087,7 +3127,7 @@ static int64_t nlist_i_wander_on_mesh(const nlist_i_finder *finder, const nlist_
     const nlist_desc *desc = &finder->list->desc;
     nlist_real p[3];
     nlist_i_load(finder->pos, finder->stride, 3, i, p);
-    return nlist_i_wander(old_rows, rows, desc->history, i, from->mesh, p,
+    return nlist_i_wander(old_rows, rows, desc->history, i, &from->mesh, p,
                           nlist_i_gap(desc) + nlist_i_radius(desc, i), key, taken);
 }
 
@@ -3098,14 +3138,31 @@ static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
     size_t const least = (mesh->indices ? 3 : 9) * sizeof(nlist_real);
     if (mesh->triangles < 0 || mesh->vertex_count < 0 || (mesh->triangles > 0 && !mesh->vertices))
         return NLIST_BAD_ARGUMENT;
-    if (mesh->stride != 0 && (mesh->stride < least || mesh->stride % sizeof(nlist_real) != 0))
+    if ((mesh->stride != 0 && mesh->stride < least) ||
+        (mesh->stride | mesh->thickness_stride) % sizeof(nlist_real) != 0)
         return NLIST_BAD_ARGUMENT;
+    if (!(mesh->thickest >= 0) || !nlist_i_finite(mesh->thickest)) return NLIST_BAD_RADIUS;
     if (mesh->triangles > NLIST_I_TRIANGLES) return NLIST_TOO_MANY;
     if (tree->n != mesh->triangles) return NLIST_BAD_SOURCE;
     if (desc->dim != 3 || (tree->n > 0 && tree->desc.dim != 3)) return NLIST_BAD_DIM;
     if (desc->periodic[0] || desc->periodic[1] || desc->periodic[2]) return NLIST_BAD_PERIOD;
-    if (desc->skin != 0) return NLIST_BAD_SKIN;
     return desc->layout == NLIST_DYNAMIC ? NLIST_OK : NLIST_BAD_OPTION;
+}
+
+/* Finds mesh->thickest where it is 0. */
+static nlist_result nlist_i_check_thickness(nlist *list, nlist_mesh *mesh)
+{
+    nlist_real most = mesh->thickest > 0 ? mesh->thickest : NLIST_I_REAL_MAX, found = 0, thickness;
+    int32_t t;
+    for (t = 0; mesh->thickness && t < mesh->triangles; t++) {
+        thickness = nlist_mesh_thickness(mesh, t);
+        list->bad_id = t;
+        if (!(thickness >= 0 && thickness <= most)) return NLIST_BAD_RADIUS;
+        if (thickness > found) found = thickness;
+    }
+    if (mesh->thickest == 0) mesh->thickest = found;
+    if (found == 0) mesh->thickness = NULL;
+    return NLIST_OK;
 }
 
 /* Checks that triangles name vertices that exist. (On a GPU the caller is responsible.) */
@@ -3135,12 +3192,13 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     result = nlist_i_begin(list, &resolved, 1, &before);
     if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
     if (result == NLIST_OK) result = nlist_i_check_indices(list, mesh);
+    from.tree = tree;
+    from.mesh = *mesh;
+    if (result == NLIST_OK) result = nlist_i_check_thickness(list, &from.mesh);
     if (result == NLIST_OK) list->triangles = mesh->triangles;
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
-    from.tree = tree;
-    from.mesh = mesh;
     finder.source = &from;
-    finder.wander = nlist_i_wander_on_mesh;
+    if (!(desc->skin > 0)) finder.wander = nlist_i_wander_on_mesh;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
     return nlist_i_end_build(list, &before, result);
 }
@@ -5390,8 +5448,7 @@ static int nlist_i_header_consistent(const nlist_i_header *header)
     if (header->periodic >> header->dim != 0) return 0;
     if (!header->has_uid && header->next_uid < header->n) return 0;
     if (!header->keys) return header->triangles == 0;
-    return !header->half && !header->has_uid && !(header->has_reference & 1) && !header->periodic &&
-           header->dim == 3;
+    return !header->half && !header->has_uid && !header->periodic && header->dim == 3;
 }
 
 /* 1 if this is the header of a complete, undamaged file. */

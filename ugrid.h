@@ -1086,8 +1086,7 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
    ---------------------------------------------------------------------------------------------- */
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
-   (UGRID_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
-   processor has FMA. */
+   (UGRID_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
 UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
 {
 #if defined(UGRID_I_KEEP_BY_BARRIER)

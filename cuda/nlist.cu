@@ -1224,6 +1224,15 @@ template <lbvh_i_test Test> struct nlist_i_half_lbvh_source {
     }
 };
 
+/* nlist_i_excess, at least 0. At a corner that is up to sqrt(3) times as far, so searches are
+   extended by twice as much. */
+__device__ __forceinline__ nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
+                                                       const nlist_real p[3], nlist_real radius)
+{
+    nlist_real const excess = nlist_i_excess(list, leaf, p, radius);
+    return excess <= 0 ? 0 : excess;
+}
+
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
                                         __grid_constant__ const nlist_i_job job,
@@ -1264,12 +1273,12 @@ struct nlist_i_mesh_source {
     __device__ void each(const nlist &list, const nlist_i_job &, const nlist_rows &, int32_t,
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
-        nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
-        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p,
-                                             nlist_i_search_radius(reach, query.p));
+        nlist_i_ball ball;
+        lbvh_overlap o = nlist_i_walls_near(&tree.tree, &mesh, &list.desc, query.i, query.p, &ball);
         int32_t first = -1;
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id, &first);
+            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, &list.desc, &ball, o.id,
+                                                 &first);
             if (key >= 0) found(key);
         }
     }
@@ -2069,7 +2078,7 @@ struct nlist_i_mesh_carry {
                               int32_t key, uint64_t &taken) const
     {
         nlist_real p[3];
-        if (job.facts->filled == 0) return -1;
+        if (job.facts->filled == 0 || list.desc.skin > 0) return -1;
         nlist_i_load(job.pos, job.stride, 3, i, p);
         return nlist_i_wander(&list.rows[1 - to], &list.rows[to], list.desc.history, i, &mesh, p,
                               nlist_i_gap(&list.desc) + nlist_i_radius(&list.desc, i), key, &taken);
@@ -3344,6 +3353,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
     nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 1, &before, stream);
     if (result == NLIST_OK)
         result = nlist_i_check_mesh(&gpu->device.list.desc, &tree->device.tree, mesh);
+    if (result == NLIST_OK && mesh->thickness && mesh->thickest == 0) result = NLIST_BAD_RADIUS;
     if (result == NLIST_OK) gpu->device.list.triangles = mesh->triangles;
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);

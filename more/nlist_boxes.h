@@ -115,6 +115,17 @@ extern "C" {
    >>boxes-api: what nlist.h says at >>api and >>cuda-api holds here, too
    ---------------------------------------------------------------------------------------------- */
 
+/* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
+   desc.offsets. */
+NLIST_FN nlist_real nlist_distance_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->distance[entry];
+}
+NLIST_FN const nlist_real *nlist_offset_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->offset + 3 * entry;
+}
+
 /* A box of any shape: see >>boxes. Vectors of axes that are not periodic are ignored, and the
    particles may be anywhere along them. 2D: the first two vectors, of two numbers. */
 typedef struct nlist_box {

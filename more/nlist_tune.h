@@ -13,10 +13,14 @@
    no such case, but its search is slower for particles of one size. nlist_choose says which is
    cheaper for the particles that you have.
 
+   A list of triangles with a skin holds all that can touch a particle before the next build;
+   nlist_mesh_touch says in each step which of them do.
+
    >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, rules, changes
        declarations    tune, moved-in, choice
+       per element     mesh-touch
        serial          tuner, changed-box, choose
 
    >>use: in every file that calls it, and in the one with NLIST_IMPLEMENTATION
@@ -36,6 +40,13 @@
        nlist_choose(&choice, &desc, pos, 0, n);
        if (choice.search == NLIST_BY_GRID) { cells.cell = choice.cell; ... nlist_build_ugrid ... }
        else { ... lbvh_build, of spheres with desc.radii, else of points; nlist_build_lbvh ... }
+
+       with a skin, nlist_build_mesh where nlist_moved says so; in each step, for each particle i:
+           nlist_each e = nlist_of(&walls, i);
+           while (nlist_next(&e)) {
+               if (!nlist_mesh_touch(&walls, &mesh, &e, p, radius, q)) continue;
+               ... p touches the triangle nlist_key_triangle(e.id) at q; e.history ...
+           }
 
    >>rules
 
@@ -149,6 +160,100 @@ typedef struct nlist_choice {
    pairs. */
 NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t n);
+
+#ifdef NLIST_I_LBVH
+/* ----------------------------------------------------------------------------------------------
+   >>mesh-touch: which entries of a list of triangles touch, where it has a skin
+
+   All triangles that can touch before the next build stand in the row, so those that meet (>>walls
+   in nlist.h) are compared there. A sphere rolls from T to U, which are both in its row:
+
+       step            T          U            history of T, U
+       1               touches    superseded   a 0
+       2               superseded touches      0 a    U begins where T ends: they change
+   ---------------------------------------------------------------------------------------------- */
+
+/* 1 if an entry was a contact in the step before: by its state or, without, its history. */
+NLIST_FN int nlist_i_was_contact(const nlist_each *e)
+{
+    const unsigned char *history = (const unsigned char *)e->history;
+    int32_t k;
+    if (e->all_states) return e->all_states[e->entry] & NLIST_I_TOUCH_NOW;
+    for (k = 0; history && k < e->bytes; k++) if (history[k]) return 1;
+    return 0;
+}
+
+/* Two entries change their history and states. */
+NLIST_FN void nlist_i_change_contacts(const nlist_each *a, const nlist_each *b)
+{
+    unsigned char *x = (unsigned char *)a->history, *y = (unsigned char *)b->history, kept;
+    int32_t k;
+    for (k = 0; x && k < a->bytes; k++) kept = x[k], x[k] = y[k], y[k] = kept;
+    if (!a->all_states) return;
+    kept = a->all_states[a->entry];
+    a->all_states[a->entry] = b->all_states[b->entry];
+    b->all_states[b->entry] = kept;
+}
+
+/* 1 if this wall of row i touches, and no other of the row comes first. */
+NLIST_FN int nlist_i_wall_touches(const nlist *list, const nlist_mesh *mesh, int32_t i,
+                                  const nlist_i_ball *ball, const nlist_i_wall *wall)
+{
+    nlist_real const reach = ball->reach + wall->thickness;
+    nlist_each e = nlist_of(list, i);
+    nlist_i_wall best = *wall;
+    if (!(wall->d2 <= nlist_i_times(reach, reach))) return 0;
+    while (nlist_next(&e))
+        if (nlist_i_comes_first(mesh, ball, wall->s, nlist_key_triangle(e.id), &best)) return 0;
+    return 1;
+}
+
+/* Where entry e begins (touches = 1) or ends (0) to touch `wall`: changes it with an entry of the
+   row for which it is the other way round, if the old triangle comes within reach / 16 of the new
+   contact (as nlist_i_wander). */
+NLIST_FN void nlist_i_hand_over(const nlist *list, const nlist_mesh *mesh, int32_t i,
+                                const nlist_i_ball *ball, const nlist_each *e,
+                                const nlist_i_wall *wall, int touches)
+{
+    nlist_real const near_by = nlist_i_times(ball->reach, (nlist_real)(1.0 / 16.0));
+    nlist_each o = nlist_of(list, i);
+    while (nlist_next(&o)) {
+        nlist_i_wall const other = nlist_i_wall_of(mesh, ball, nlist_key_triangle(o.id));
+        const nlist_i_wall *begun = touches ? wall : &other, *ended = touches ? &other : wall;
+        nlist_real r[3];
+        if (o.entry == e->entry || nlist_i_was_contact(&o) != touches) continue;
+        if (nlist_i_wall_touches(list, mesh, i, ball, &other) == touches) continue;
+        (void)nlist_mesh_closest(mesh, ended->triangle, begun->q, r);
+        if (!(nlist_i_square_between(begun->q, r) <= nlist_i_times(near_by, near_by))) continue;
+        nlist_i_change_contacts(e, &o);
+        return;
+    }
+}
+
+/* nlist_touch for a list of triangles with a skin: in each step, for each entry e of a row, before
+   its history is used. p: the particle now; reach: desc.radius and its own radius. 1 where the
+   entry is a contact, by the rules of a build without a skin; q: the point of its triangle closest
+   to p. A contact that moves on to a neighbouring triangle takes its history along; so history must
+   not be all zero while a contact lasts, or desc.contacts be set. In a kernel too, a thread for
+   each row. O(row); where a contact begins or ends O(row^2). */
+NLIST_FN int nlist_mesh_touch(const nlist *list, const nlist_mesh *mesh, nlist_each *e,
+                              const nlist_real p[3], nlist_real reach, nlist_real q[3])
+{
+    int32_t const i = nlist_i_rows(list)->own[e->entry];
+    nlist_i_ball ball;
+    nlist_i_wall wall;
+    int touches;
+    memcpy(ball.p, p, sizeof ball.p);
+    ball.reach = reach;
+    ball.mask = UINT32_MAX; /* rows hold what masks allow */
+    wall = nlist_i_wall_of(mesh, &ball, nlist_key_triangle(e->id));
+    memcpy(q, wall.q, sizeof wall.q);
+    touches = nlist_i_wall_touches(list, mesh, i, &ball, &wall);
+    if (touches != nlist_i_was_contact(e))
+        nlist_i_hand_over(list, mesh, i, &ball, e, &wall, touches);
+    return nlist_touch(e, touches);
+}
+#endif
 
 #if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)
 }

@@ -250,10 +250,10 @@ static void test_refused_meshes()
     d.dim = 2;
     CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
         NLIST_BAD_DIM);
-    d = in.desc;
-    d.skin = (real)0.1;
-    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &d, &b.tree_gpu, &m, there.pos.p, 0, 10, stream),
-        NLIST_BAD_SKIN);
+    nlist_mesh thick = m; /* without thickest */
+    thick.thickness = mesh_there.vertices.p;
+    CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &thick, there.pos.p, 0, 10,
+        stream), NLIST_BAD_RADIUS);
     m.triangles++;
     CHECK_RESULT(nlist_cuda_build_mesh(&b.gpu, &in.desc, &b.tree_gpu, &m, there.pos.p, 0, 10,
         stream), NLIST_BAD_SOURCE);

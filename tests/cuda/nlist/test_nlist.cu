@@ -27,6 +27,7 @@
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
 #define NLIST_WITH_BOXES
+#define NLIST_WITH_TUNE
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
 #include "../testing.h"
@@ -71,6 +72,7 @@ static const Test tests[] = {
     {"half records", test_half_records},
     {"mesh", test_mesh},
     {"mesh contacts", test_mesh_contacts},
+    {"mesh skin", test_mesh_skin},
     {"sums", test_sums},
     {"morton", test_morton},
     {"mesh sums", test_mesh_sums},

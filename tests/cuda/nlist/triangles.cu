@@ -8,7 +8,19 @@ struct Mesh {
     std::vector<int32_t> indices;
     size_t stride;
     int32_t vertex_count, triangles;
+    std::vector<real> thickness;    /* two numbers each, of which the first counts; or empty */
+    std::vector<uint32_t> masks;    /* or empty */
 };
+
+/* A thickness for each triangle, and masks that let a third of them through. */
+static void thicken(Mesh *mesh, wl_random *r)
+{
+    for (int32_t t = 0; t < mesh->triangles; t++) {
+        mesh->thickness.push_back(t % 3 ? (real)(0.05 * (double)wl_u(r)) : 0);
+        mesh->thickness.push_back(not_a_number);
+        mesh->masks.push_back(t % 3 ? 3u : 1u);
+    }
+}
 
 static void put_corner(Mesh *mesh, int x, int y, int edge)
 {
@@ -69,8 +81,25 @@ static nlist_mesh mesh_desc(const Mesh &mesh, const real *vertices, const int32_
 struct MeshOnDevice {
     Device<real> vertices;
     Device<int32_t> indices;
-    explicit MeshOnDevice(const Mesh &mesh) : vertices(mesh.vertices), indices(mesh.indices) {}
+    Device<real> thickness;
+    Device<uint32_t> masks;
+    explicit MeshOnDevice(const Mesh &mesh)
+        : vertices(mesh.vertices), indices(mesh.indices), thickness(mesh.thickness),
+          masks(mesh.masks)
+    {
+    }
 };
+
+/* The thickness and masks of a mesh, on either side. */
+static void give_thickness(nlist_mesh *m, const Mesh &mesh, const real *thickness,
+    const uint32_t *masks)
+{
+    if (mesh.thickness.empty()) return;
+    m->thickness = thickness;
+    m->thickness_stride = 2 * sizeof(real);
+    m->thickest = (real)0.05;
+    m->masks = masks;
+}
 
 /* Trees over the triangles, on both sides. */
 static void build_mesh_trees(Both *b, const Mesh &mesh, const MeshOnDevice &on_device)
@@ -85,14 +114,16 @@ static void build_mesh_trees(Both *b, const Mesh &mesh, const MeshOnDevice &on_d
 
 static nlist_result mesh_serial(Both *b, const nlist_desc &d, const Mesh &mesh, const Input &in)
 {
-    nlist_mesh const m = mesh_desc(mesh, mesh.vertices.data(), mesh.indices.data());
+    nlist_mesh m = mesh_desc(mesh, mesh.vertices.data(), mesh.indices.data());
+    give_thickness(&m, mesh, mesh.thickness.data(), mesh.masks.data());
     return nlist_build_mesh(&b->serial, &d, &b->tree, &m, in.pos.data(), in.stride, in.n);
 }
 
 static nlist_result mesh_gpu(Both *b, const nlist_desc &d, const Mesh &mesh,
     const MeshOnDevice &mesh_there, const Input &in, const OnDevice &there)
 {
-    nlist_mesh const m = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
+    nlist_mesh m = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
+    give_thickness(&m, mesh, mesh_there.thickness.p, mesh_there.masks.p);
     return nlist_cuda_build_mesh(&b->gpu, &d, &b->tree_gpu, &m, there.pos.p, in.stride, in.n,
         stream);
 }
@@ -122,9 +153,12 @@ static void run_mesh(int seed, int steps)
 {
     Both b;
     wl_random r = wl_seed((uint64_t)seed);
-    Mesh const mesh = mesh_of(3 + seed % 5, seed % 2, seed / 2 % 2);
+    Mesh mesh = mesh_of(3 + seed % 5, seed % 2, seed / 2 % 2);
+    if (seed % 3 == 1) thicken(&mesh, &r);
     MeshOnDevice const mesh_there(mesh);
     Input in = mesh_particles(std::min(n_max, 150), seed / 4 % 2, seed / 8 % 2, &r);
+    for (int32_t i = 0; i < in.n && !mesh.masks.empty(); i++)
+        in.masks.push_back(1u + (uint32_t)(i % 2));
     in.desc.history = 4 * (seed % 3);
     in.desc.events = seed / 3 % 2;
     in.desc.deterministic = seed / 2 % 2;
@@ -167,6 +201,66 @@ __global__ void touch_walls(__grid_constant__ const nlist_device device, int ste
 }
 
 } /* namespace */
+
+namespace {
+
+/* In each row: the entries that touch have their history counted, by nlist_mesh_touch. */
+__host__ __device__ void count_touching(const nlist &list, const nlist_mesh &mesh, int32_t i,
+    const real *p, real reach)
+{
+    nlist_each e = nlist_of(&list, i);
+    real q[3];
+    while (nlist_next(&e))
+        if (nlist_mesh_touch(&list, &mesh, &e, p, reach, q)) ++*(int32_t *)e.history;
+}
+
+__global__ void count_touching_kernel(__grid_constant__ const nlist_device device,
+    __grid_constant__ const nlist_mesh mesh, const real *pos, real reach)
+{
+    int32_t const i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < device.list.n) count_touching(device.list, mesh, i, pos + 3 * i, reach);
+}
+
+} /* namespace */
+
+/* Lists with a skin that serve three steps each, over triangles with thicknesses of their own: the
+   same entries, history and events on both sides. */
+static void test_mesh_skin()
+{
+    for (int seed = 0; seed < 2; seed++) {
+        Both b;
+        wl_random r = wl_seed((uint64_t)seed);
+        Mesh mesh = mesh_of(4, true, false);
+        thicken(&mesh, &r);
+        MeshOnDevice const mesh_there(mesh);
+        Input in = mesh_particles(40, false, false, &r);
+        in.desc.history = 4;
+        in.desc.events = in.desc.contacts = seed;
+        in.desc.skin = (real)0.06;
+        build_mesh_trees(&b, mesh, mesh_there);
+        nlist_mesh host = mesh_desc(mesh, mesh.vertices.data(), mesh.indices.data()),
+            there_mesh = mesh_desc(mesh, mesh_there.vertices.p, mesh_there.indices.p);
+        give_thickness(&host, mesh, mesh.thickness.data(), mesh.masks.data());
+        give_thickness(&there_mesh, mesh, mesh_there.thickness.p, mesh_there.masks.p);
+        for (int step = 0; step < 9; step++) {
+            context = "mesh skin " + std::to_string(seed) + ", step " + std::to_string(step);
+            OnDevice const there(in);
+            if (step % 3 == 0) {
+                nlist_desc device = device_desc(in, there);
+                CHECK_RESULT(mesh_serial(&b, host_desc(in), mesh, in), NLIST_OK);
+                fit_exactly(b.serial, &device), device.width = 0;
+                CHECK_RESULT(mesh_gpu(&b, device, mesh, mesh_there, in, there), NLIST_OK);
+                CHECK_RESULT(nlist_cuda_check(&b.gpu, stream), NLIST_OK);
+                compare(&b, false, true);
+            }
+            for (int32_t i = 0; i < in.n; i++)
+                count_touching(b.serial, host, i, in.pos.data() + 3 * i, in.desc.radius);
+            launch(in.n, count_touching_kernel, b.gpu.device, there_mesh, there.pos.p,
+                in.desc.radius);
+            for (real &x : in.pos) x += (real)(0.01 * ((double)wl_u(&r) - 0.5));
+        }
+    }
+}
 
 /* Entries that say whether they touch the mesh (desc.contacts), on both sides: the same events. */
 static void test_mesh_contacts()

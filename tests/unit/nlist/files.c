@@ -258,7 +258,7 @@ static void test_heads_of_keys(void **state)
         d.dim = what == 5 ? 2 : 3;
         d.half = what == 1;
         CHECK_RESULT(nlist_load(&loaded, &d, forged, size + named),
-            what ? NLIST_BAD_FILE : NLIST_OK);
+            what && what != 3 ? NLIST_BAD_FILE : NLIST_OK);  /* walls may have a skin */
         free(forged);
     }
     free(bytes);

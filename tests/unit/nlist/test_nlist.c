@@ -23,6 +23,7 @@
 #define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
 #define NLIST_IMPLEMENTATION
 #define NLIST_WITH_BOXES
+#define NLIST_WITH_TUNE
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
 #include "../../common/testing.h"
@@ -45,6 +46,7 @@
 #include "walls.c"
 #include "rolling.c"
 #include "wall_calls.c"
+#include "thick.c"
 
 static const struct CMUnitTest lists[] = {
     TEST(test_product_2d),
@@ -136,6 +138,12 @@ static const struct CMUnitTest walls[] = {
     TEST(test_wall_sums_and_pairs),
     TEST(test_bad_meshes),
     TEST(test_walls_out_of_memory),
+    TEST(test_thick_walls),
+    TEST(test_no_thickness),
+    TEST(test_thick_by_hand),
+    TEST(test_bad_thickness),
+    TEST(test_thick_walls_with_a_skin),
+    TEST(test_rolling_with_a_skin),
 };
 
 int main(void)

@@ -169,7 +169,7 @@ static void test_bad_meshes(void **state)
     bad.layout = NLIST_HYBRID;
     CHECK_RESULT(nlist_build_mesh(&list, &bad, &s.tree, &s.mesh, p, 0, 2), NLIST_BAD_OPTION);
     bad = d;
-    bad.skin = (real)0.125;
+    bad.skin = (real)-0.125;
     CHECK_RESULT(nlist_build_mesh(&list, &bad, &s.tree, &s.mesh, p, 0, 2), NLIST_BAD_SKIN);
     bad = d;
     bad.radius = 0;
