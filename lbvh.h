@@ -1344,8 +1344,8 @@ LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *
 
 LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
 {
-    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
-           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
+    return (l->min[0] == r->min[0]) & (l->min[1] == r->min[1]) & (l->min[2] == r->min[2]) &
+           (l->max[0] == r->max[0]) & (l->max[1] == r->max[1]) & (l->max[2] == r->max[2]);
 }
 
 /* 1 if the outer box contains the inner one. */

@@ -1092,12 +1092,14 @@ static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node
         int32_t const l = node->link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
         lbvh_real const here = lbvh_i_united_size(node, node);
+        LBVH_I_PREFETCH(&tree->node[left->link < 0 ? l : left->link]);
+        LBVH_I_PREFETCH(&tree->node[right->link < 0 ? l : right->link]);
         lbvh_real in_left = lbvh_i_united_size(left, box),
                   in_right = lbvh_i_united_size(right, box);
         if (left->link >= 0) in_left -= lbvh_i_united_size(left, left);
         if (right->link >= 0) in_right -= lbvh_i_united_size(right, right);
         /* a new parent costs the united size; below, the node grows to that from `here` */
-        if (here < in_left && here < in_right) break;
+        if ((here < in_left) & (here < in_right)) break;
         lbvh_i_unite(node, node, box);
         tree->category[at] |= category;
         at = in_left <= in_right ? l : l + 1;
@@ -1145,13 +1147,12 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-/* The most inner nodes above a leaf before insertions shorten the way to it: 2 log2(leaves) + 16,
-   the logarithm rounded down. */
-static int32_t lbvh_i_depth_allowed(int32_t leaves)
+/* 1 if so many inner nodes above a leaf are more than 2 log2(leaves) + 16, the logarithm rounded
+   down: then insertions shorten the way to it. */
+LBVH_FN_HOT int lbvh_i_deeper(int32_t height, int32_t leaves)
 {
-    int32_t bits = 0;
-    while (leaves >> bits > 1) bits++;
-    return 2 * bits + 16;
+    int32_t const bits = (height - 15) / 2;
+    return height > 16 && (bits > 30 || leaves >> bits == 0);
 }
 
 /* Sets the skip of the last leaf below a node, and of all nodes that end with it. */
@@ -1207,7 +1208,7 @@ static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, 
 
 /* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): the sibling of
    an inner node and one of its children swap places, where that makes the node smaller. One that
-   makes a tree deeper that is deep enough is left out.
+   makes a tree deeper that is deep enough is left out. 0: nothing was swapped.
 
               *                      *
              / \                    / \
@@ -1215,18 +1216,19 @@ static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, 
                 / \                    / \
                F   G                  B   G
 */
-static void lbvh_i_rotate_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
+static int lbvh_i_rotate_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
 {
     int32_t const sibling = inner % 2 ? inner + 1 : inner - 1, f = tree->node[inner].link;
     const lbvh_node *left = &tree->node[f], *other = &tree->node[sibling];
     lbvh_real const size = lbvh_i_united_size(&tree->node[inner], &tree->node[inner]),
                     with_left = lbvh_i_united_size(other, left),
                     with_right = lbvh_i_united_size(other, left + 1);
-    if (with_left >= size && with_right >= size) return;
+    if ((with_left >= size) & (with_right >= size)) return 0;
     if (tree->height[sibling] >= tree->height[inner] &&
-        tree->height[0] >= lbvh_i_depth_allowed(tree->leaves))
-        return;
+        lbvh_i_deeper(tree->height[0] + 1, tree->leaves))
+        return 0;
     lbvh_i_swap(world, tree, sibling, with_left < with_right ? f + 1 : f);
+    return 1;
 }
 
 /* A leaf that is deepest below the root. */
@@ -1346,9 +1348,8 @@ static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t deep
 static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
 {
     enum { WAYS = 8 };
-    int32_t const allowed = lbvh_i_depth_allowed(tree->leaves);
     int way;
-    for (way = 0; way < WAYS && tree->height[0] > allowed; way++)
+    for (way = 0; way < WAYS && lbvh_i_deeper(tree->height[0], tree->leaves); way++)
         if (!lbvh_i_shorten(world, tree, lbvh_i_deepest(tree))) break;
     if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
 }
@@ -1378,9 +1379,10 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     lbvh_i_measure_up(tree, at);
     for (; at != from; at = tree->parent[at]) {
         int32_t const other = at % 2 ? at + 1 : at - 1;
-        lbvh_i_rotate_limb(world, tree, at);
-        if (tree->height[other] > tree->height[at]) lbvh_i_rotate_limb(world, tree, other);
-        lbvh_i_measure_up(tree, tree->parent[at]);
+        int swapped = lbvh_i_rotate_limb(world, tree, at);
+        if (tree->height[other] > tree->height[at])
+            swapped |= lbvh_i_rotate_limb(world, tree, other);
+        if (swapped) lbvh_i_measure_up(tree, tree->parent[at]);
     }
     lbvh_i_limit_depth(world, tree);
 }
@@ -1605,7 +1607,7 @@ static void lbvh_i_rebuild(lbvh_world *world, int t, int32_t unchanged)
         (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
     }
     lbvh_i_copy_scratch(world, tree);
-    if (n > 1 && (halve || tree->height[0] > lbvh_i_depth_allowed(n))) lbvh_i_halve(world, tree);
+    if (n > 1 && (halve || lbvh_i_deeper(tree->height[0], n))) lbvh_i_halve(world, tree);
     lbvh_i_give_reason(world, LBVH_REBUILT);
 }
 
@@ -1733,7 +1735,7 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
         int32_t const other = pair->object[1 - entry % 2];
         int const met = world->mark[other] == world->token;
         entry = pair->next[entry % 2];
-        if (met) world->mark[other] = 0;
+        world->mark[other] &= met - 1;
         if (!own->alive ||
             (!met && !lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) ||
             ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
@@ -1744,23 +1746,22 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 }
 
 /* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
-   loads: those of several objects are followed at the same time. (Inline: gcc 12 takes a function
-   that only prefetches for one without effects, and leaves its calls out.) */
+   loads: those of several objects are followed at the same time, without branches (of a list that
+   has ended pair 0 is read). (Inline: gcc 12 takes a function that only prefetches for one without
+   effects, and leaves its calls out.) */
 LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
                                        int32_t count)
 {
-    int32_t entry[LBVH_I_GROUP], k, step, left = count;
+    int32_t entry[LBVH_I_GROUP], k, step, left = world->pairs;
     for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
     for (step = 0; left > 0 && step < 2 * LBVH_I_GROUP; step++)
         for (left = k = 0; k < count; k++) {
-            const lbvh_pair *pair;
-            int32_t const side = entry[k] % 2;
-            if (entry[k] < 0) continue;
-            left++;
-            pair = &world->pair[entry[k] / 2];
+            int32_t const more = entry[k] >= 0, at = entry[k] & -more, side = at & 1;
+            const lbvh_pair *pair = &world->pair[at >> 1];
             LBVH_I_PREFETCH(lbvh_i_box_given(world, pair->object[1 - side]));
-            entry[k] = pair->next[side];
-            if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
+            entry[k] = pair->next[side] | (more - 1);
+            LBVH_I_PREFETCH(&world->pair[(entry[k] & -(entry[k] >= 0)) >> 1]);
+            left += more;
         }
 }
 
@@ -1791,7 +1792,7 @@ typedef struct lbvh_i_group {
     int32_t index[LBVH_I_GROUP];
     int32_t first[LBVH_I_GROUP + 1]; /* where in `found` what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_GROUP];
-    lbvh_visit *waiting, *visited;      /* [room] nodes to go into; objects met */
+    lbvh_visit *waiting, *visited;      /* [room] nodes to go into; ~objects met */
     int32_t *found;                     /* [found_room] objects met, by search */
     int32_t count, met, room, found_room;
     int masked;     /* some mask leaves something out */
@@ -1809,14 +1810,14 @@ LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world_tree *tree, const lbvh_i_gro
                                    int32_t at, int32_t s, lbvh_i_visited *visited)
 {
     const lbvh_i_wanted *const wanted = &group->wanted[s];
-    int32_t const link = tree->node[at].link;
     int wants = lbvh_i_nodes_touch(&tree->node[at], &wanted->box);
+    lbvh_visit next;
+    next.at = tree->node[at].link;
+    next.search = s;
     if (group->masked) wants &= (tree->category[at] & wanted->mask) != 0;
-    visited->waiting->at = link;
-    visited->met->at = ~link;
-    visited->waiting->search = visited->met->search = s;
-    visited->waiting += wants & (link >= 0);
-    visited->met += wants & (link < 0);
+    *visited->waiting = *visited->met = next;
+    visited->waiting += wants & (next.at >= 0);
+    visited->met += wants & (next.at < 0);
 }
 
 /* Where search s begins in tree t; -1: nowhere. Static objects meet no other ones at rest, unless
@@ -1871,8 +1872,8 @@ static void lbvh_i_sort_met(const lbvh_world *world, lbvh_i_group *group)
     }
     group->first[group->count] = sum;
     for (k = 0; k < group->met; k++) {
-        LBVH_I_PREFETCH(&world->object[group->visited[k].at]);
-        group->found[next[group->visited[k].search]++] = group->visited[k].at;
+        LBVH_I_PREFETCH(&world->object[~group->visited[k].at]);
+        group->found[next[group->visited[k].search]++] = ~group->visited[k].at;
     }
 }
 
