@@ -321,9 +321,10 @@ LBVH_I_HOT void lbvh_i_four_keys(const float p[3], const lbvh_node *const leaf[4
 }
 
 /* Tests a run of points for the nearest and, with k = 2, the next: of each half of the registers,
-   then of both. Places after the last one are the last one again, which k = 1 need not know. */
-LBVH_I_HOT void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t last, int k)
+      then of both. */
+static void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t last)
 {
+    __m128i const end = _mm_set1_epi32(last);
     const lbvh_node *const leaf = lbvh_i_leaf(s->tree, 0);
     double const none = lbvh_i_near_key(lbvh_i_bits_of(lbvh_i_infinity()), INT32_MAX);
     __m128d best = _mm_set_pd(none, s->key[0]), next = _mm_set_pd(none, s->key[1]), key[2];
@@ -333,10 +334,9 @@ LBVH_I_HOT void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t 
                                           leaf + (at + 2 < last ? at + 2 : last),
                                           leaf + (at + 3 < last ? at + 3 : last)};
         __m128i const places = _mm_setr_epi32(at, at + 1, at + 2, at + 3);
-        lbvh_i_four_keys(s->p, four, k == 1 ? _mm_setzero_si128()
-                                            : _mm_cmpgt_epi32(places, _mm_set1_epi32(last)), key);
+        lbvh_i_four_keys(s->p, four, _mm_cmpgt_epi32(places, end), key);
         for (e = 0; e < 2; e++) {
-            if (k == 2) next = _mm_min_pd(next, _mm_max_pd(best, key[e]));
+            next = _mm_min_pd(next, _mm_max_pd(best, key[e]));
             best = _mm_min_pd(best, key[e]);
         }
     }
@@ -347,7 +347,7 @@ LBVH_I_HOT void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t 
         s->reach2 = lbvh_i_key_distance2(s->key + e, &s->last_id);
         s->found += s->last_id != INT32_MAX;
     }
-    if (k == 2) s->reach2 = lbvh_i_key_distance2(s->key + 1, &s->last_id);
+    if (s->few == 2) s->reach2 = lbvh_i_key_distance2(s->key + 1, &s->last_id);
 }
 
 #endif
@@ -355,15 +355,19 @@ LBVH_I_HOT void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t 
 /* Tests a run of leaves. */
 LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, int32_t first, int32_t last)
 {
-    const lbvh_node *leaf = lbvh_i_leaf(s->tree, first);
-    int32_t count;
+    int32_t const leaves = last - first + 1;
+    int32_t at;
 #ifdef LBVH_I_SSE2
-    if (s->few == 1) lbvh_i_test_points(s, first, last, 1);
-    if (s->few == 2) lbvh_i_test_points(s, first, last, 2);
+    if (s->few) {
+        lbvh_i_test_points(s, first, last);
+        return;
+    }
 #endif
-    for (count = s->few ? 0 : last - first + 1; count > 0; count -= 4, leaf += 4) {
-        const lbvh_node *const four[4] = {leaf, leaf + (count > 1), count > 2 ? leaf + 2 : leaf,
-                                          count > 3 ? leaf + 3 : leaf};
+    for (at = 0; at < leaves; at += 4) {
+        int32_t const count = leaves - at;
+        const lbvh_node *const leaf = lbvh_i_leaf(s->tree, first) + at;
+        const lbvh_node *const four[4] = {leaf, leaf + (count > 1), leaf + 2 * (count > 2),
+                                          leaf + 3 * (count > 3)};
         lbvh_real d2[4];
         lbvh_i_four_distances(s->p, four, d2);
         lbvh_i_keep_four(s, four, d2, count);
@@ -530,12 +534,34 @@ LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
     }
 }
 
-/* The k nearest, of a point that is finite. */
+/* The same by the point's code. */
+LBVH_I_HOT void lbvh_i_take_coded(lbvh_i_run_search *s)
+{
+    lbvh_i_run_path path;
+    lbvh_i_code_path(s, &path);
+    lbvh_i_take_path(s, &path);
+}
+
+/* All leaves. */
+LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
+{
+    lbvh_i_run run;
+    run.away2 = 0;
+    run.at = run.first = 0;
+    run.link = tree->node[0].link;
+    run.last = tree->n - 1;
+    return run;
+}
+
+/* The k nearest, of a point that is finite. path: of the point before, or NULL. */
 LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     lbvh_i_run run;
     lbvh_i_begin_list(s);
-    lbvh_i_take_path(s, path);
+    if (path) lbvh_i_move_path(s, path);
+    if (path) lbvh_i_take_path(s, path);
+    else if (s->tree->coded && s->k <= LBVH_I_CODED_K) lbvh_i_take_coded(s);
+    else s->stack[s->top++] = lbvh_i_whole_run(s->tree);
     while (s->top > 0) if (lbvh_i_next_run(s, &run)) lbvh_i_test_run(s, run.first, run.last);
     lbvh_i_end_list(s);
 }
@@ -557,29 +583,17 @@ static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k
     s.distances2 = distances2;
     s.found = s.top = 0;
     if (!lbvh_i_read_point(tree->desc.dim, p, s.p)) return 0;
-    if (path->levels < 0) lbvh_i_code_path(&s, path);
-    else lbvh_i_move_path(&s, path);
     lbvh_i_search_runs(&s, path);
     lbvh_i_sort_nearest(ids, distances2, s.pairs ? 1 : k, s.found);
     return s.found;
-}
-
-/* The path to all leaves. */
-LBVH_I_HOT void lbvh_i_begin_path(const lbvh *tree, lbvh_i_run_path *path)
-{
-    path->levels = path->step[0].at = path->step[0].first = 0;
-    path->step[0].last = tree->n - 1;
 }
 
 /* The seam of lbvh_nearest. */
 static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    lbvh_i_run_path path;
     if (tree->mask || tree->n == 0) return 0;
-    lbvh_i_begin_path(tree, &path);
-    if (tree->coded && k <= LBVH_I_CODED_K) path.levels = -1;
-    *found = lbvh_i_nearest_of(tree, p, k, reach, &path, ids, distances2);
+    *found = lbvh_i_nearest_of(tree, p, k, reach, NULL, ids, distances2);
     return 1;
 }
 
@@ -596,7 +610,8 @@ static int lbvh_i_rows_by_runs(const lbvh_i_rows *rows, const uint64_t *key, int
     lbvh_i_run_path path;
     int32_t at;
     if (rows->tree->mask || k == 0 || rows->tree->n == 0) return 0;
-    lbvh_i_begin_path(rows->tree, &path);
+    path.levels = path.step[0].at = path.step[0].first = 0;
+    path.step[0].last = rows->tree->n - 1;
     for (at = begin; at < end; at++) {
         int32_t const q = key ? lbvh_i_key_id(key[at]) : at;
         size_t const row = (size_t)q * (size_t)k;
