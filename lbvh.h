@@ -584,8 +584,8 @@ typedef struct lbvh {
                                visit all of many elements at one distance. 1: not known, after
                                rotations; LBVH_PLOC: after a refit, or loaded */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
-    int32_t coded;          /* 1: the lattice and prefix are those of the elements' codes, so the bits
-                               of a point's code lead to it. 0: quantiles, PLOC, after a refit or
+    int32_t coded;          /* 1: lattice and prefix are those of the elements' codes, so bits of
+                               a point's code lead to it. 0: quantiles, PLOC, after a refit or
                                rotations, loaded; CUDA */
 } lbvh;
 

@@ -321,7 +321,7 @@ LBVH_I_HOT void lbvh_i_four_keys(const float p[3], const lbvh_node *const leaf[4
 }
 
 /* Tests a run of points for the nearest and, with k = 2, the next: of each half of the registers,
-      then of both. */
+   then of both. */
 static void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t last)
 {
     __m128i const end = _mm_set1_epi32(last);
@@ -576,7 +576,9 @@ static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k
     s.k = k;
     s.few = 0;
 #ifdef LBVH_I_SSE2
-    if (k <= LBVH_I_CODED_K && tree->desc.kind == LBVH_POINTS && !(tree->desc.radius > 0)) s.few = k;
+    if (k <= LBVH_I_CODED_K && tree->desc.kind == LBVH_POINTS && tree->desc.radius >= 0 &&
+        tree->desc.radius <= 0)
+        s.few = k;
 #endif
     s.last_id = INT32_MAX;
     s.ids = ids;
