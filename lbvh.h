@@ -588,6 +588,9 @@ typedef struct lbvh {
                                visit all of many elements at one distance. 1: not known, after
                                rotations; LBVH_PLOC: after a refit, or loaded */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
+    int32_t coded;          /* 1: lattice and prefix are those of the elements' codes, so bits of
+                               a point's code lead to it. 0: quantiles, PLOC, after a refit or
+                               rotations, loaded; CUDA */
 } lbvh;
 
 /* Stack entries that a walk needs at most, in every tree that can be built: see >>limits. */
@@ -2883,6 +2886,7 @@ static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, lbvh_real least[3], lbvh_r
     if (lbvh_i_bounds_given(desc)) lbvh_i_given_bounds(desc, least, most);
     tree->lattice = lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     tree->built = 1;
+    tree->coded = desc->builder != LBVH_PLOC;
     tree->n = n;
     tree->first_leaf = n > 0 ? n - 1 : 0;
 }
@@ -3388,6 +3392,7 @@ static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real
         high[a] = room->knot[a][LBVH_I_QUANTILES - eighth];
     }
     tree->lattice = lbvh_i_lattice_of(tree->desc.dim, tree->desc.bits, low, high);
+    tree->coded = 0;
     return room;
 }
 
@@ -3419,6 +3424,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
+    tree->coded = 0;
     if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
@@ -3955,7 +3961,7 @@ static void lbvh_i_make_empty(lbvh *tree)
     tree->built = 0;
     tree->n = tree->first_leaf = 0;
     tree->bad_id = -1;
-    tree->cuda_error = tree->mixed = 0;
+    tree->cuda_error = tree->mixed = tree->coded = 0;
     memset(&tree->lattice, 0, sizeof tree->lattice);
 }
 

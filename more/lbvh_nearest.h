@@ -19,18 +19,21 @@
 
    Leaves are stored in the order of the tree, so each subtree is a run of leaves, from a first
    place to a last one. A walk to single leaves decides for each of them what comes next, and the
-   processor mispredicts many of these branches. Here a walk ends at subtrees of at most 16 leaves
-   (k = 1: of 8), as a k-d tree has buckets (Friedman, Bentley and Finkel 1977, section 3), and
-   tests all of their leaves, four at a time, without a branch for each.
+   processor mispredicts many of these branches. Here a walk ends at subtrees of at most 16 leaves,
+   as a k-d tree has buckets (Friedman, Bentley and Finkel 1977, section 3), and tests all of their
+   leaves, four at a time, without a branch for each.
+
+   A search begins at the run that the point lies in, and then takes the subtrees beside the way to
+   it that are within reach. For k = 1 and 2 the bits of the point's code lead there: no step waits
+   for distances to boxes. (tree.coded; other trees are gone down by distances.)
 
    Points that follow each other in lbvh_nearest_rows mostly begin in the same run. So the way from
-   the root is kept, with the subtrees beside it: the next point goes up to a node that contains it,
-   and down again.
+   the root is kept: the next point goes up to a node that contains it, and down again.
 
    >>rules: those of lbvh.h, and
 
    Masks    A tree with desc.masks is searched by the walk of lbvh.h.
-   Memory   nothing is allocated. Stack: 7 KB (double: 8).
+   Memory   nothing is allocated. Stack: 5 KB (double: 7).
    Double   and processors without SSE2: no vectors and no keys, and less is gained.
 
    Source   J. H. Friedman, J. L. Bentley, R. A. Finkel, An Algorithm for Finding Best Matches in
@@ -54,9 +57,9 @@
 extern "C" {
 #endif
 
-/* RUN: leaves of a run at most. RUN_OF_ONE: the same where k is 1, and most runs hold the answer.
-   KEYS: k at most for a list of keys. */
-enum { LBVH_I_RUN = 16, LBVH_I_RUN_OF_ONE = 8, LBVH_I_KEYS = 64 };
+/* RUN: leaves of a run at most. KEYS: k at most for a list of keys. FEW: k at most for the way by
+   codes. */
+enum { LBVH_I_RUN = 16, LBVH_I_KEYS = 64, LBVH_I_CODED_K = 2 };
 
 /* A subtree: the squared distance to its box, its node and the node's link, its first and its last
    place. */
@@ -68,7 +71,7 @@ typedef struct lbvh_i_run_search {
     lbvh_real p[3], reach2;
     int32_t k, found;           /* found: elements within reach so far, also those that were
                                    replaced by nearer ones (without keys: those that are kept) */
-    int32_t run;                /* leaves of a run at most */
+    int32_t few;                /* k, where it is 1 or 2 and elements are points; else 0 */
     int32_t last_id;            /* of leaves at exactly reach2, those with a larger id are not
                                    wanted */
     int32_t pairs;              /* pairs of keys; 0: the list is ids and distances2 */
@@ -79,11 +82,11 @@ typedef struct lbvh_i_run_search {
     lbvh_i_run stack[LBVH_STACK];
 } lbvh_i_run_search;
 
-/* The way from the root to the run of a point: the nodes on it, and the other child of each. */
+/* The way from the root to the run of a point: the nodes on it, and the child beside it of each. */
+typedef struct lbvh_i_step { int32_t at, first, last, beside; } lbvh_i_step;
 typedef struct lbvh_i_run_path {
     int32_t levels;
-    lbvh_i_run on[LBVH_STACK];          /* the root .. the run: on[levels] */
-    lbvh_i_run beside[LBVH_STACK];      /* beside[l]: the sibling of on[l + 1] */
+    lbvh_i_step step[LBVH_STACK + 3];   /* the root .. the run: step[levels] */
 } lbvh_i_run_path;
 
 /* ------------------------------------------------------------------------------------------------
@@ -221,19 +224,34 @@ LBVH_I_HOT void lbvh_i_keep_four(lbvh_i_run_search *s, const lbvh_node *const le
 
 #ifdef LBVH_I_SSE2
 
+LBVH_I_HOT __m128 lbvh_i_squares(__m128 x)
+{
+    x = _mm_mul_ps(x, x);
+#ifdef __GNUC__
+    __asm__("" : "+x"(x)); /* lbvh_i_kept of a vector */
+#endif
+    return x;
+}
+
+/* Coordinates and link of a node's lower corner. */
+LBVH_I_HOT __m128 lbvh_i_corner(const lbvh_node *node)
+{
+    return _mm_loadu_ps((const float *)(const void *)node);
+}
+
 /* The squares of the three distances along axes, and 0. */
 LBVH_I_HOT __m128 lbvh_i_axis_squares(const lbvh_node *node, __m128 p)
 {
-    __m128 const axes = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0));
-    const float *const box = (const float *)(const void *)node;
-    __m128 away = _mm_min_ps(_mm_max_ps(p, _mm_loadu_ps(box)), _mm_loadu_ps(box + 4));
+    __m128 const axes = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0)),
+                 upper = _mm_loadu_ps((const float *)(const void *)node + 4),
+                 away = _mm_sub_ps(p, _mm_min_ps(_mm_max_ps(p, lbvh_i_corner(node)), upper));
     /* the fourth numbers are link and skip: 0 before the product, where denormals would be slow */
-    away = _mm_and_ps(_mm_sub_ps(p, away), axes);
-    away = _mm_mul_ps(away, away);
-#ifdef __GNUC__
-    __asm__("" : "+x"(away)); /* lbvh_i_kept of a vector */
-#endif
-    return away;
+    return lbvh_i_squares(_mm_and_ps(away, axes));
+}
+
+LBVH_I_HOT int lbvh_i_any_within(const float d2[4], float reach2)
+{
+    return _mm_movemask_ps(_mm_cmple_ps(_mm_loadu_ps(d2), _mm_set1_ps(reach2))) != 0;
 }
 
 LBVH_I_HOT void lbvh_i_two_distances(const float p[3], const lbvh_node *a, const lbvh_node *b,
@@ -257,6 +275,11 @@ LBVH_I_HOT void lbvh_i_four_distances(const float p[3], const lbvh_node *const n
 
 #else
 
+LBVH_I_HOT int lbvh_i_any_within(const lbvh_real d2[4], lbvh_real reach2)
+{
+    return d2[0] <= reach2 || d2[1] <= reach2 || d2[2] <= reach2 || d2[3] <= reach2;
+}
+
 LBVH_I_HOT void lbvh_i_two_distances(const lbvh_real p[3], const lbvh_node *a, const lbvh_node *b,
                                      lbvh_real d2[2])
 {
@@ -277,39 +300,85 @@ LBVH_I_HOT void lbvh_i_four_distances(const lbvh_real p[3], const lbvh_node *con
    >>runs: the walk
    ---------------------------------------------------------------------------------------------- */
 
-/* Tests a run of leaves. */
-LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, const lbvh_i_run *run)
+#ifdef LBVH_I_SSE2
+
+/* The keys of four points, 4 numbers each; where `none`, of one at infinity. */
+LBVH_I_HOT void lbvh_i_four_keys(const float p[3], const lbvh_node *const leaf[4], __m128i none,
+                                 __m128d key[2])
 {
-    const lbvh_node *const first = lbvh_i_leaf(s->tree, run->first);
-    int32_t const leaves = run->last - run->first + 1;
+    __m128 x = lbvh_i_corner(leaf[0]), y = lbvh_i_corner(leaf[1]), z = lbvh_i_corner(leaf[2]),
+           id = lbvh_i_corner(leaf[3]);
+    __m128i d2;
+    _MM_TRANSPOSE4_PS(x, y, z, id);
+    x = lbvh_i_squares(_mm_sub_ps(_mm_set1_ps(p[0]), x));
+    y = lbvh_i_squares(_mm_sub_ps(_mm_set1_ps(p[1]), y));
+    z = lbvh_i_squares(_mm_sub_ps(_mm_set1_ps(p[2]), z));
+    d2 = _mm_castps_si128(_mm_add_ps(_mm_add_ps(x, y), z));
+    d2 = _mm_or_si128(_mm_andnot_si128(none, _mm_add_epi32(d2, _mm_set1_epi32(0x100000))),
+                      _mm_and_si128(none, _mm_set1_epi32(0x7F900000)));
+    key[0] = _mm_castsi128_pd(_mm_unpacklo_epi32(_mm_castps_si128(id), d2));
+    key[1] = _mm_castsi128_pd(_mm_unpackhi_epi32(_mm_castps_si128(id), d2));
+}
+
+/* Tests a run of points for the nearest and, with k = 2, the next: of each half of the registers,
+   then of both. */
+static void lbvh_i_test_points(lbvh_i_run_search *s, int32_t first, int32_t last)
+{
+    __m128i const end = _mm_set1_epi32(last);
+    const lbvh_node *const leaf = lbvh_i_leaf(s->tree, 0);
+    double const none = lbvh_i_near_key(lbvh_i_bits_of(lbvh_i_infinity()), INT32_MAX);
+    __m128d best = _mm_set_pd(none, s->key[0]), next = _mm_set_pd(none, s->key[1]), key[2];
+    int32_t at, e;
+    for (at = first; at <= last; at += 4) {
+        const lbvh_node *const four[4] = {leaf + at, leaf + (at + 1 < last ? at + 1 : last),
+                                          leaf + (at + 2 < last ? at + 2 : last),
+                                          leaf + (at + 3 < last ? at + 3 : last)};
+        __m128i const places = _mm_setr_epi32(at, at + 1, at + 2, at + 3);
+        lbvh_i_four_keys(s->p, four, _mm_cmpgt_epi32(places, end), key);
+        for (e = 0; e < 2; e++) {
+            next = _mm_min_pd(next, _mm_max_pd(best, key[e]));
+            best = _mm_min_pd(best, key[e]);
+        }
+    }
+    key[0] = _mm_shuffle_pd(best, best, 1);
+    next = _mm_min_pd(_mm_max_pd(best, key[0]), _mm_min_pd(next, _mm_shuffle_pd(next, next, 1)));
+    _mm_storeu_pd(s->key, _mm_unpacklo_pd(_mm_min_pd(best, key[0]), next));
+    for (s->found = 0, e = 1; e >= 0; e--) {
+        s->reach2 = lbvh_i_key_distance2(s->key + e, &s->last_id);
+        s->found += s->last_id != INT32_MAX;
+    }
+    if (s->few == 2) s->reach2 = lbvh_i_key_distance2(s->key + 1, &s->last_id);
+}
+
+#endif
+
+/* Tests a run of leaves. */
+LBVH_I_HOT void lbvh_i_test_run(lbvh_i_run_search *s, int32_t first, int32_t last)
+{
+    int32_t const leaves = last - first + 1;
     int32_t at;
+#ifdef LBVH_I_SSE2
+    if (s->few) {
+        lbvh_i_test_points(s, first, last);
+        return;
+    }
+#endif
     for (at = 0; at < leaves; at += 4) {
         int32_t const count = leaves - at;
-        const lbvh_node *const leaf = first + at;
-        const lbvh_node *const four[4] = {leaf, leaf + (count > 1), count > 2 ? leaf + 2 : leaf,
-                                          count > 3 ? leaf + 3 : leaf};
+        const lbvh_node *const leaf = lbvh_i_leaf(s->tree, first) + at;
+        const lbvh_node *const four[4] = {leaf, leaf + (count > 1), leaf + 2 * (count > 2),
+                                          leaf + 3 * (count > 3)};
         lbvh_real d2[4];
         lbvh_i_four_distances(s->p, four, d2);
         lbvh_i_keep_four(s, four, d2, count);
     }
 }
 
-/* All leaves. */
-LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
-{
-    lbvh_i_run run;
-    run.away2 = 0;
-    run.at = run.first = 0;
-    run.link = tree->node[0].link;
-    run.last = tree->n - 1;
-    return run;
-}
-
 /* A subtree that waits will be needed soon: its first leaves, or its children. */
 LBVH_I_HOT void lbvh_i_prefetch_run(const lbvh_i_run_search *s, const lbvh_i_run *run)
 {
     const lbvh_node *leaf = lbvh_i_leaf(s->tree, run->first);
-    if (run->last - run->first >= s->run) LBVH_I_PREFETCH(&s->tree->node[run->link]);
+    if (run->last - run->first >= LBVH_I_RUN) LBVH_I_PREFETCH(&s->tree->node[run->link]);
     else {
         LBVH_I_PREFETCH(leaf);
         LBVH_I_PREFETCH((const char *)leaf + 64);
@@ -357,25 +426,11 @@ LBVH_I_HOT int lbvh_i_next_run(lbvh_i_run_search *s, lbvh_i_run *run)
 {
     *run = s->stack[--s->top];
     while (lbvh_i_run_wanted(s, run)) {
-        if (run->last - run->first < s->run) return 1;
+        if (run->last - run->first < LBVH_I_RUN) return 1;
         lbvh_i_open_run(s, run, &s->stack[s->top]);
         s->top += s->stack[s->top].away2 <= s->reach2;
     }
     return 0;
-}
-
-/* The distances of another point, to the subtrees beside the path. */
-static void lbvh_i_measure_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
-{
-    int32_t at, e;
-    for (at = 0; at < path->levels; at += 4) {
-        const lbvh_node *four[4];
-        lbvh_real d2[4];
-        for (e = 0; e < 4; e++)
-            four[e] = &s->tree->node[path->beside[at + e < path->levels ? at + e : at].at];
-        lbvh_i_four_distances(s->p, four, d2);
-        for (e = 0; e < 4 && at + e < path->levels; e++) path->beside[at + e].away2 = d2[e];
-    }
 }
 
 /* The path of the point before becomes that of this one: up to a node whose box contains the point,
@@ -383,38 +438,131 @@ static void lbvh_i_measure_path(const lbvh_i_run_search *s, lbvh_i_run_path *pat
 static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     const lbvh_node *node = s->tree->node;
-    int32_t level = path->levels;
-    lbvh_i_run run;
-    while (level > 0 && lbvh_box_distance2(&node[path->on[level].at], s->p) > 0) level--;
-    path->levels = level;
-    lbvh_i_measure_path(s, path);
-    run = path->on[level];
-    while (run.last - run.first >= s->run) {
-        lbvh_i_open_run(s, &run, &path->beside[level]);
-        path->on[++level] = run;
+    lbvh_i_step *step = &path->step[path->levels];
+    lbvh_i_run run, beside;
+    while (step > path->step && lbvh_box_distance2(&node[step->at], s->p) > 0) step--;
+    run.at = step->at;
+    run.link = node[run.at].link;
+    run.first = step->first;
+    run.last = step->last;
+    while (run.last - run.first >= LBVH_I_RUN) {
+        lbvh_i_open_run(s, &run, &beside);
+        step++->beside = beside.at;
+        step->at = run.at;
+        step->first = run.first;
+        step->last = run.last;
     }
-    path->levels = level;
+    path->levels = (int32_t)(step - path->step);
+}
+
+/* The first 30 bits of a point's code in space, at the top. (All bits take twice as long.) */
+LBVH_I_HOT uint64_t lbvh_i_first_bits(const lbvh *tree, const lbvh_real p[3])
+{
+    const lbvh_lattice *lattice = &tree->lattice;
+    int const lower = lbvh_i_axis_bits(3, tree->desc.bits) - 10;
+    uint32_t const x = lbvh_i_coordinate(lattice, 0, lbvh_i_times(p[0], (lbvh_real)0.5)) >> lower,
+                   y = lbvh_i_coordinate(lattice, 1, lbvh_i_times(p[1], (lbvh_real)0.5)) >> lower,
+                   z = lbvh_i_coordinate(lattice, 2, lbvh_i_times(p[2], (lbvh_real)0.5)) >> lower;
+    return lbvh_i_interleave(3, 30, x, y, z) << 34;
+}
+
+/* A path by the bits of the point's code: right where the bit after the common prefix is 1. */
+LBVH_I_HOT void lbvh_i_code_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
+{
+    const lbvh *tree = s->tree;
+    int const code_bits = lbvh_i_code_bits(&tree->desc);
+    uint64_t code = lbvh_i_first_bits(tree, s->p);
+    lbvh_i_step *step = path->step;
+    int32_t at = 0, first = 0, last = tree->n - 1, bits = tree->desc.dim == 3 ? 30 : 0;
+    while (last - first >= LBVH_I_RUN) {
+        int32_t const link = tree->node[at].link,
+                      split = link < tree->first_leaf ? link : link - tree->first_leaf,
+                      begin = split + 1, right = begin == last ? tree->first_leaf + begin : begin,
+                      prefix = tree->prefix[begin];
+        if (prefix > bits) { /* all bits, once */
+            code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, s->p, s->p)
+                   << (64 - code_bits);
+            bits = INT32_MAX;
+        }
+        LBVH_I_PREFETCH(&tree->node[link]);
+        LBVH_I_PREFETCH(&tree->node[right]);
+        step->first = first;
+        step->last = last;
+        if (code << ((prefix - 1) & 63) >> 63) {
+            step++->beside = link;
+            at = first = begin;
+        } else {
+            step++->beside = right;
+            at = last = split;
+        }
+    }
+    step->first = first;
+    step->last = last;
+    path->levels = (int32_t)(step - path->step);
+}
+
+/* The subtree beside a step. */
+LBVH_I_HOT lbvh_i_run lbvh_i_beside(const lbvh *tree, const lbvh_i_step *step, lbvh_real away2)
+{
+    int const to_right = step[1].first > step->first;
+    lbvh_i_run run;
+    run.away2 = away2;
+    run.at = step->beside;
+    run.link = tree->node[run.at].link;
+    run.first = to_right ? step->first : step[1].last + 1;
+    run.last = to_right ? step[1].first - 1 : step->last;
+    return run;
 }
 
 /* Tests the run that a path leads to, and leaves the subtrees beside it on the stack. */
 LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
-    int32_t at;
-    lbvh_i_move_path(s, path);
-    lbvh_i_test_run(s, &path->on[path->levels]);
-    for (at = 0; at < path->levels; at++) {
-        s->stack[s->top] = path->beside[at];
-        s->top += path->beside[at].away2 <= s->reach2;
+    int32_t const levels = path->levels;
+    lbvh_i_step *step = path->step;
+    int32_t at, e;
+    lbvh_i_test_run(s, step[levels].first, step[levels].last);
+    for (e = 0; e < 3; e++) step[levels + e].beside = levels > 0 ? step[levels - 1].beside : 0;
+    for (at = 0; at < levels; at += 4) {
+        const lbvh_node *four[4];
+        lbvh_real d2[4];
+        for (e = 0; e < 4; e++) four[e] = &s->tree->node[step[at + e].beside];
+        lbvh_i_four_distances(s->p, four, d2);
+        if (!lbvh_i_any_within(d2, s->reach2)) continue;
+        for (e = 0; e < 4 && at + e < levels; e++)
+            if (d2[e] <= s->reach2)
+                s->stack[s->top++] = lbvh_i_beside(s->tree, &step[at + e], d2[e]);
     }
 }
 
-/* The k nearest, of a point that is finite. */
+/* The same by the point's code. */
+LBVH_I_HOT void lbvh_i_take_coded(lbvh_i_run_search *s)
+{
+    lbvh_i_run_path path;
+    lbvh_i_code_path(s, &path);
+    lbvh_i_take_path(s, &path);
+}
+
+/* All leaves. */
+LBVH_I_HOT lbvh_i_run lbvh_i_whole_run(const lbvh *tree)
+{
+    lbvh_i_run run;
+    run.away2 = 0;
+    run.at = run.first = 0;
+    run.link = tree->node[0].link;
+    run.last = tree->n - 1;
+    return run;
+}
+
+/* The k nearest, of a point that is finite. path: of the point before, or NULL. */
 LBVH_I_HOT void lbvh_i_search_runs(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     lbvh_i_run run;
     lbvh_i_begin_list(s);
-    lbvh_i_take_path(s, path);
-    while (s->top > 0) if (lbvh_i_next_run(s, &run)) lbvh_i_test_run(s, &run);
+    if (path) lbvh_i_move_path(s, path);
+    if (path) lbvh_i_take_path(s, path);
+    else if (s->tree->coded && s->k <= LBVH_I_CODED_K) lbvh_i_take_coded(s);
+    else s->stack[s->top++] = lbvh_i_whole_run(s->tree);
+    while (s->top > 0) if (lbvh_i_next_run(s, &run)) lbvh_i_test_run(s, run.first, run.last);
     lbvh_i_end_list(s);
 }
 
@@ -426,7 +574,12 @@ static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k
     s.tree = tree;
     s.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     s.k = k;
-    s.run = k == 1 ? LBVH_I_RUN_OF_ONE : LBVH_I_RUN;
+    s.few = 0;
+#ifdef LBVH_I_SSE2
+    if (k <= LBVH_I_CODED_K && tree->desc.kind == LBVH_POINTS && tree->desc.radius >= 0 &&
+        tree->desc.radius <= 0)
+        s.few = k;
+#endif
     s.last_id = INT32_MAX;
     s.ids = ids;
     s.distances2 = distances2;
@@ -441,11 +594,8 @@ static int32_t lbvh_i_nearest_of(const lbvh *tree, const lbvh_real *p, int32_t k
 static int lbvh_i_nearest_by_runs(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    lbvh_i_run_path path;
     if (tree->mask || tree->n == 0) return 0;
-    path.levels = 0;
-    path.on[0] = lbvh_i_whole_run(tree);
-    *found = lbvh_i_nearest_of(tree, p, k, reach, &path, ids, distances2);
+    *found = lbvh_i_nearest_of(tree, p, k, reach, NULL, ids, distances2);
     return 1;
 }
 
@@ -462,8 +612,8 @@ static int lbvh_i_rows_by_runs(const lbvh_i_rows *rows, const uint64_t *key, int
     lbvh_i_run_path path;
     int32_t at;
     if (rows->tree->mask || k == 0 || rows->tree->n == 0) return 0;
-    path.levels = 0;
-    path.on[0] = lbvh_i_whole_run(rows->tree);
+    path.levels = path.step[0].at = path.step[0].first = 0;
+    path.step[0].last = rows->tree->n - 1;
     for (at = begin; at < end; at++) {
         int32_t const q = key ? lbvh_i_key_id(key[at]) : at;
         size_t const row = (size_t)q * (size_t)k;

@@ -319,6 +319,7 @@ static void lbvh_i_take_places(lbvh *tree)
 {
     lbvh_i_reorder_leaves(tree);
     tree->code = NULL;
+    tree->coded = 0;
     tree->mixed = 1;
     tree->desc.keep_codes = 0;
     if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
