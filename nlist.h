@@ -3232,6 +3232,23 @@ NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const 
     return !list->desc.skip_invalid || nlist_i_point_finite(p) || nlist_i_point_finite(was);
 }
 
+/* From i on, the next particle that nlist_i_has_moved has to look at. Where nothing wraps, those
+   that have not moved are passed over. */
+static int32_t nlist_i_next_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos,
+                                  size_t stride, int32_t i)
+{
+    size_t const tight = (size_t)list->desc.dim * sizeof(nlist_real);
+    nlist_real const halved = list->desc.skin / 2, most = nlist_i_times(halved, halved);
+    if (list->axis[0].periodic || list->axis[1].periodic || list->axis[2].periodic) return i;
+    for (; i < list->n; i++) {
+        nlist_real p[3], was[3];
+        nlist_i_load(pos, stride, list->desc.dim, i, p);
+        nlist_i_load(rows->reference, tight, list->desc.dim, i, was);
+        if (!(nlist_i_distance2(list, was, p) <= most)) break;
+    }
+    return i;
+}
+
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved)
 {
@@ -3245,7 +3262,8 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
     bytes = nlist_i_stride(stride, list->desc.dim);
     if (!pos || bytes == 0) return NLIST_BAD_ARGUMENT;
     if (!rows->reference) return NLIST_BAD_SKIN;
-    for (i = 0; i < list->n; i++)
+    for (i = nlist_i_next_moved(list, rows, pos, bytes, 0); i < list->n;
+         i = nlist_i_next_moved(list, rows, pos, bytes, i + 1))
         if (nlist_i_has_moved(list, rows, pos, bytes, i)) return NLIST_OK;
     *moved = 0;
     return NLIST_OK;
