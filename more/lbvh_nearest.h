@@ -45,7 +45,8 @@
 #elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "more/lbvh_nearest.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
-#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_I_BY_RUNS) && !defined(LBVH_PLAIN)
+#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_I_BY_RUNS) && !defined(LBVH_PLAIN) && \
+    !defined(LBVH_NEAREST_IMPLEMENTATION_DONE)
 #error "lbvh.h: define LBVH_WITH_NEAREST before LBVH_IMPLEMENTATION, in the same include"
 #endif
 
@@ -57,8 +58,8 @@
 extern "C" {
 #endif
 
-/* RUN: leaves of a run at most. KEYS: k at most for a list of keys. FEW: k at most for the way by
-   codes. */
+/* RUN: leaves of a run at most. KEYS: k at most for a list of keys. CODED_K: k at most for the way
+   by codes. */
 enum { LBVH_I_RUN = 16, LBVH_I_KEYS = 64, LBVH_I_CODED_K = 2 };
 
 /* A subtree: the squared distance to its box, its node and the node's link, its first and its last
@@ -83,10 +84,10 @@ typedef struct lbvh_i_run_search {
 } lbvh_i_run_search;
 
 /* The way from the root to the run of a point: the nodes on it, and the child beside it of each. */
-typedef struct lbvh_i_step { int32_t at, first, last, beside; } lbvh_i_step;
+typedef struct lbvh_i_level { int32_t at, first, last, beside; } lbvh_i_level;
 typedef struct lbvh_i_run_path {
     int32_t levels;
-    lbvh_i_step step[LBVH_STACK + 3];   /* the root .. the run: step[levels] */
+    lbvh_i_level step[LBVH_STACK + 3];   /* the root .. the run: step[levels] */
 } lbvh_i_run_path;
 
 /* ------------------------------------------------------------------------------------------------
@@ -438,7 +439,7 @@ LBVH_I_HOT int lbvh_i_next_run(lbvh_i_run_search *s, lbvh_i_run *run)
 static void lbvh_i_move_path(const lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     const lbvh_node *node = s->tree->node;
-    lbvh_i_step *step = &path->step[path->levels];
+    lbvh_i_level *step = &path->step[path->levels];
     lbvh_i_run run, beside;
     while (step > path->step && lbvh_box_distance2(&node[step->at], s->p) > 0) step--;
     run.at = step->at;
@@ -472,7 +473,7 @@ LBVH_I_HOT void lbvh_i_code_path(const lbvh_i_run_search *s, lbvh_i_run_path *pa
     const lbvh *tree = s->tree;
     int const code_bits = lbvh_i_code_bits(&tree->desc);
     uint64_t code = lbvh_i_first_bits(tree, s->p);
-    lbvh_i_step *step = path->step;
+    lbvh_i_level *step = path->step;
     int32_t at = 0, first = 0, last = tree->n - 1, bits = tree->desc.dim == 3 ? 30 : 0;
     while (last - first >= LBVH_I_RUN) {
         int32_t const link = tree->node[at].link,
@@ -502,7 +503,7 @@ LBVH_I_HOT void lbvh_i_code_path(const lbvh_i_run_search *s, lbvh_i_run_path *pa
 }
 
 /* The subtree beside a step. */
-LBVH_I_HOT lbvh_i_run lbvh_i_beside(const lbvh *tree, const lbvh_i_step *step, lbvh_real away2)
+LBVH_I_HOT lbvh_i_run lbvh_i_beside(const lbvh *tree, const lbvh_i_level *step, lbvh_real away2)
 {
     int const to_right = step[1].first > step->first;
     lbvh_i_run run;
@@ -518,7 +519,7 @@ LBVH_I_HOT lbvh_i_run lbvh_i_beside(const lbvh *tree, const lbvh_i_step *step, l
 LBVH_I_HOT void lbvh_i_take_path(lbvh_i_run_search *s, lbvh_i_run_path *path)
 {
     int32_t const levels = path->levels;
-    lbvh_i_step *step = path->step;
+    lbvh_i_level *step = path->step;
     int32_t at, e;
     lbvh_i_test_run(s, step[levels].first, step[levels].last);
     for (e = 0; e < 3; e++) step[levels + e].beside = levels > 0 ? step[levels - 1].beside : 0;
