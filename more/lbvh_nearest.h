@@ -45,7 +45,8 @@
 #elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "more/lbvh_nearest.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
-#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_I_BY_RUNS) && !defined(LBVH_PLAIN)
+#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_I_BY_RUNS) && !defined(LBVH_PLAIN) && \
+    !defined(LBVH_NEAREST_IMPLEMENTATION_DONE)
 #error "lbvh.h: define LBVH_WITH_NEAREST before LBVH_IMPLEMENTATION, in the same include"
 #endif
 
@@ -57,8 +58,8 @@
 extern "C" {
 #endif
 
-/* RUN: leaves of a run at most. KEYS: k at most for a list of keys. FEW: k at most for the way by
-   codes. */
+/* RUN: leaves of a run at most. KEYS: k at most for a list of keys. CODED_K: k at most for the way
+   by codes. */
 enum { LBVH_I_RUN = 16, LBVH_I_KEYS = 64, LBVH_I_CODED_K = 2 };
 
 /* A subtree: the squared distance to its box, its node and the node's link, its first and its last

@@ -54,7 +54,7 @@ VARIANT_counted-double := $(VARIANT_counted) $(DOUBLE)
 # does each test where it is compiled without this file.
 UNIT_ALONE := $(sort $(foreach h,ugrid lbvh nlist nbody,tests/unit/$h/test_$h.c) \
     $(shell grep -lE '^\#define [A-Z]+_(STATIC|I_)' $(UNIT_SOURCES)))
-LINKED := $(foreach h,UGRID LBVH LBVH_WIDE LBVH_WORLD LBVH_OPTIMIZE NLIST NBODY,\
+LINKED := $(foreach h,UGRID LBVH LBVH_NEAREST LBVH_WIDE LBVH_WORLD LBVH_OPTIMIZE NLIST NBODY,\
     -D$h_IMPLEMENTATION_DONE)
 
 # $1 = source, $2 = variant, $3 = flags and $4 = object for linked headers

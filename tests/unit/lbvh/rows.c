@@ -169,6 +169,130 @@ static void test_nearest_runs(void **state)
     lbvh_free(&tree);
 }
 
+/* The nearest element and the next one, of rows and alone, against all elements. */
+static void check_nearest_two(const lbvh *tree, const real *box, const uint32_t *mask,
+                              const real *p, int32_t m, real reach)
+{
+    int const dim = tree->desc.dim;
+    int32_t ids[2 * 16], found[16], id[2], alone, k, q, e, want;
+    real d2[2 * 16], away2[2];
+    for (k = 1; k <= 2; k++) {
+        CHECK_RESULT(lbvh_nearest_rows(tree, p, 3 * sizeof *p, m, k, reach, k % 2 ? LBVH_SORTED : 0,
+                                       ids, d2, found), LBVH_OK);
+        for (q = 0; q < m; q++) {
+            real const at[3] = {p[3 * q], p[3 * q + 1], dim == 3 ? p[3 * q + 2] : 0};
+            tie best[3];
+            for (e = want = 0; e < tree->n; e++) {
+                lbvh_node node;
+                tie t;
+                memset(&node, 0, sizeof node);
+                memcpy(node.min, box + 2 * dim * e, (size_t)dim * sizeof *box);
+                memcpy(node.max, box + 2 * dim * e + dim, (size_t)dim * sizeof *box);
+                t.id = e;
+                t.distance2 = lbvh_box_distance2(&node, at);
+                if (!(t.distance2 <= reach * reach) || !(t.distance2 < REAL_INFINITY)) continue;
+                if (mask && !mask[e]) continue;
+                best[want++] = t;
+                qsort(best, (size_t)want, sizeof *best, compare_ties);
+                if (want > k) want = k;
+            }
+            if (!(fabs((double)(0 * at[0] + 0 * at[1] + 0 * at[2])) <= 0)) want = 0;
+            CHECK_RESULT(lbvh_nearest(tree, at, k, reach, NULL, NULL, id, away2, &alone), LBVH_OK);
+            CHECK(alone == want && found[q] == want);
+            for (e = 0; e < want; e++) {
+                CHECK(id[e] == best[e].id && away2[e] == best[e].distance2);
+                CHECK(ids[k * q + e] == id[e] && d2[k * q + e] == away2[e]);
+            }
+        }
+    }
+}
+
+/* A coordinate: anywhere, on a lattice, at one point, far, hardly above 0, ever closer to 0. */
+static real near_coordinate(int shape)
+{
+    real const least = (real)(IS_FLOAT ? 1.5e-45 : 5e-324);
+    if (shape == 1) return (real)roll(5);
+    if (shape == 2) return 1;
+    if (shape == 3) return between(-1, 1) * REAL_LARGEST;
+    if (shape == 4) return (real)roll(9) * least;
+    if (shape == 5) return (real)pow(2, -roll(60));
+    return between(0, 1);
+}
+
+/* Elements of stride 6, also some that are none. */
+static void put_near(const lbvh_desc *d, int shape, real *data, int32_t n)
+{
+    int32_t e;
+    int a;
+    for (e = 0; e < n; e++) for (a = 0; a < d->dim; a++) {
+        real const x = near_coordinate(shape);
+        data[6 * e + a] = e % 31 == 30 ? REAL_NAN : x;
+        if (d->kind == LBVH_BOXES) data[6 * e + d->dim + a] = x;
+    }
+    for (e = 0; e < n && d->kind == LBVH_BOXES; e += 3) data[6 * e + d->dim] += (real)0.1;
+}
+
+/* Whatever was done with a tree: ways by codes (tree.coded) and runs of points find the same. */
+static void test_nearest_two(void **state)
+{
+    static const int32_t sizes[] = {0, 1, 2, 15, 16, 17, 33, 100, 300};
+    static const real reaches[] = {REAL_INFINITY, REAL_INFINITY, 1, 0};
+    static real data[6 * 300], box[6 * 300];
+    static uint32_t masks[300];
+    lbvh tree = {0}, same;
+    int round;
+    (void)state;
+    dice = wl_seed(30);
+    for (round = 0; round < 240; round++) {
+        int32_t const n = sizes[round % COUNT_OF(sizes)];
+        int const shape = roll(6), step = roll(6);
+        lbvh_desc d = {0};
+        real p[3 * 16];
+        int32_t e;
+        d.dim = 2 + roll(2);
+        d.bits = roll(2) ? 30 : 63;
+        d.kind = roll(3) ? LBVH_POINTS : LBVH_BOXES;
+        d.radius = roll(4) || d.kind == LBVH_BOXES ? (real)0 : (real)0.01;
+        d.builder = (lbvh_builder)(roll(2) ? roll(3) : (int)LBVH_MERGE);
+        d.skip_invalid = 1;
+        d.masks = roll(8) ? NULL : masks;
+        for (e = 0; e < n; e++) masks[e] = (uint32_t)roll(4);
+        put_near(&d, shape, data, n);
+        CHECK_RESULT(lbvh_build(&tree, &d, data, 6 * sizeof *data, n), LBVH_OK);
+        if (shape < 2) CHECK(tree.coded == (d.builder != LBVH_PLOC));
+        if (step == 1) {
+            put_near(&d, roll(6), data, n);
+            CHECK_RESULT(lbvh_refit(&tree, data, 6 * sizeof *data), LBVH_OK);
+        }
+        if (step == 2) CHECK_RESULT(lbvh_optimize(&tree, NULL), LBVH_OK);
+        if (step == 3) CHECK_RESULT(lbvh_split_top(&tree, NULL), LBVH_OK);
+        if (step == 4) {
+            int64_t size = 0;
+            void *bytes;
+            CHECK_RESULT(lbvh_save(&tree, NULL, 0, &size), LBVH_BUFFER_TOO_SMALL);
+            bytes = malloc((size_t)size);
+            CHECK_RESULT(lbvh_save(&tree, bytes, size, &size), LBVH_OK);
+            CHECK_RESULT(lbvh_load(&tree, NULL, bytes, size), LBVH_OK);
+            free(bytes);
+        }
+        CHECK(!tree.coded || (step != 1 && step != 4 && !tree.mixed));
+        if (n) CHECK_RESULT(lbvh_boxes(&d, data, 6 * sizeof *data, n, box, NULL), LBVH_OK);
+        for (e = 0; e < 3 * 16; e++) {
+            int const q = e / 3;
+            p[e] = q < 4 ? between(-1, 3) : near_coordinate(q < 10 ? shape : q - 10);
+            if (q >= 6 && q < 10 && n) p[e] = box[2 * d.dim * (q * 7 % n) + e % 3];
+        }
+        p[3 * 5 + roll(2)] = roll(2) ? REAL_NAN : -REAL_INFINITY;
+        p[3 * 4] = roll(2) ? REAL_LARGEST : -REAL_LARGEST;
+        same = tree;
+        check_nearest_two(&same, box, d.masks, p, 16, reaches[roll(4)]);
+    }
+    data[0] = REAL_NAN;
+    CHECK_RESULT(lbvh_build(&tree, NULL, data, 0, 9), LBVH_NOT_FINITE);
+    CHECK(!tree.coded);
+    lbvh_free(&tree);
+}
+
 /* The order takes memory, and is given up where there is none. */
 static void test_nearest_rows_memory(void **state)
 {

@@ -94,7 +94,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_verify_with_masks),
     TEST(test_out_of_memory),
     TEST(test_nearest_rows),
-    TEST(test_nearest_runs),
+    TEST(test_nearest_runs), TEST(test_nearest_two),
     TEST(test_nearest_rows_memory),
     TEST(test_nearest_rows_refused),
     TEST(test_nearest_ties), TEST(test_nearest_ties_later),
