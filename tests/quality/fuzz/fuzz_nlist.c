@@ -1024,7 +1024,7 @@ static void op_mesh(state *s)
     mesh.stride = corners.stride;
     mesh.triangles = triangles;
     if (c >= 250) d.layout = NLIST_STATIC;
-    if (c == 249) d.skin = 1;
+    if (c == 249) d.skin = -1;
     if (c == 248) mesh.triangles++;
     if (c == 247) d.dim = 2;
     if (lbvh_build(&tree, &t, corners.x, corners.stride, triangles) != LBVH_OK)
