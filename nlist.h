@@ -1686,8 +1686,10 @@ NLIST_FN void nlist_i_thicken(nlist_i_wall *wall, const nlist_i_ball *ball)
     nlist_real const guess = ball->reach + wall->thickness;
     nlist_real root, next = (guess + nlist_i_over(wall->d2, guess)) / 2;
     int a;
-    do root = next, next = (root + nlist_i_over(wall->d2, root)) / 2;
-    while (next < root);
+    do {
+        root = next;
+        next = (root + nlist_i_over(wall->d2, root)) / 2;
+    } while (next < root);
     wall->gap = root - wall->thickness;
     for (a = 0; a < 3; a++)
         wall->s[a] = wall->gap <= 0 ? ball->p[a] : wall->q[a] +

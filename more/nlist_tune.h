@@ -188,7 +188,11 @@ NLIST_FN void nlist_i_change_contacts(const nlist_each *a, const nlist_each *b)
 {
     unsigned char *x = (unsigned char *)a->history, *y = (unsigned char *)b->history, kept;
     int32_t k;
-    for (k = 0; x && k < a->bytes; k++) kept = x[k], x[k] = y[k], y[k] = kept;
+    for (k = 0; x && k < a->bytes; k++) {
+        kept = x[k];
+        x[k] = y[k];
+        y[k] = kept;
+    }
     if (!a->all_states) return;
     kept = a->all_states[a->entry];
     a->all_states[a->entry] = b->all_states[b->entry];
