@@ -34,11 +34,15 @@ STAND_IN_OF_TWO(__m128, unpacklo_ps)
 STAND_IN_OF_TWO(__m128i, cmpgt_epi32)
 STAND_IN_OF_TWO(__m128i, add_epi32)
 STAND_IN_OF_TWO(__m128i, and_si128)
+STAND_IN_OF_TWO(__m128i, andnot_si128)
+STAND_IN_OF_TWO(__m128i, unpackhi_epi32)
+STAND_IN_OF_TWO(__m128i, unpacklo_epi32)
 STAND_IN_OF_TWO(__m128i, or_si128)
 STAND_IN_OF_TWO(__m128i, xor_si128)
 STAND_IN_TURNED(__m128, __m128d, castpd_ps)
 STAND_IN_TURNED(__m128i, __m128, castps_si128)
 STAND_IN_TURNED(__m128, __m128i, castsi128_ps)
+STAND_IN_TURNED(__m128d, __m128i, castsi128_pd)
 STAND_IN_TURNED(__m128, __m128d, cvtpd_ps)
 STAND_IN_TURNED(__m128d, __m128, cvtps_pd)
 STAND_IN_TURNED(float, __m128, cvtss_f32)
@@ -50,6 +54,7 @@ __m128 _mm_shuffle_ps(__m128, __m128, unsigned);
 __m128d _mm_shuffle_pd(__m128d, __m128d, int);
 __m128 _mm_setr_ps(float, float, float, float);
 __m128i _mm_setr_epi32(int, int, int, int);
+__m128d _mm_set_pd(double, double);
 __m128i _mm_set_epi32(int, int, int, int);
 __m128i _mm_srai_epi32(__m128i, int);
 void _mm_storel_pi(__m64 *, __m128);
