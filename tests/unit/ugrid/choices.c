@@ -146,7 +146,7 @@ static void test_sort_counts(void **state)
         CHECK(memcmp(g[0].order, g[1].order, N * sizeof *g[0].order) == 0);
         CHECK(memcmp(g[0].start, g[1].start, (size_t)g[0].cell_count * sizeof *g[0].start) == 0);
         for (k = 0; k < N; k++)
-            CHECK(g[0].record[k].id == g[1].record[k].id &&
+            CHECK(g[0].record[k].link == g[1].record[k].link &&
                   memcmp(g[0].record[k].x, g[1].record[k].x, sizeof g[0].record[k].x) == 0);
     }
     ugrid_free(&g[0]);
