@@ -3786,21 +3786,36 @@ typedef struct ugrid_i_mover {
     int back;           /* 0: gather, 1: scatter */
 } ugrid_i_mover;
 
-/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
-static void ugrid_i_move(const void *context, int32_t first, int32_t last)
+/* The elements of the places first .. last-1, into the grid's order or back. `bytes`: that of the
+   mover; where it is a constant, an element is moved by a few instructions. */
+static inline void ugrid_i_move_elements(const ugrid_i_mover *mover, size_t bytes, int32_t first,
+                                         int32_t last)
 {
-    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
-    const ugrid *grid = mover->grid;
-    size_t const bytes = mover->bytes;
+    ugrid const view = *mover->grid;
     const char *const src = (const char *)mover->src;
     char *const dst = (char *)mover->dst;
     int32_t k;
     if (mover->back)
         for (k = first; k < last; k++)
-            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
+            memcpy(dst + (size_t)ugrid_id(&view, k) * bytes, src + (size_t)k * bytes, bytes);
     else
         for (k = first; k < last; k++)
-            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(&view, k) * bytes, bytes);
+}
+
+/* The same by the size of an element: one number to four, as floats or doubles. */
+static void ugrid_i_move(const void *context, int32_t first, int32_t last)
+{
+    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
+    switch (mover->bytes) {
+    case 4:  ugrid_i_move_elements(mover, 4, first, last); break;
+    case 8:  ugrid_i_move_elements(mover, 8, first, last); break;
+    case 12: ugrid_i_move_elements(mover, 12, first, last); break;
+    case 16: ugrid_i_move_elements(mover, 16, first, last); break;
+    case 24: ugrid_i_move_elements(mover, 24, first, last); break;
+    case 32: ugrid_i_move_elements(mover, 32, first, last); break;
+    default: ugrid_i_move_elements(mover, mover->bytes, first, last);
+    }
 }
 
 /* The checks and the work of gather and scatter. */
@@ -4529,12 +4544,14 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_number_rows(const ugrid *grid, size_t stride, 
     return !bad;
 }
 
-/* The same. Tightly packed points in 3D, the common case, get a loop with these constants. */
+/* The same. Tightly packed points, the common case, get loops with these constants. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
 {
-    size_t const tight = 3 * sizeof(ugrid_real);
-    if (grid->desc.dim == 3 && grid->stride == tight)
-        return ugrid_i_number_rows(grid, tight, 3, numbers);
+    size_t const tight = (size_t)grid->desc.dim * sizeof(ugrid_real);
+    if (grid->stride == tight && grid->desc.dim == 3)
+        return ugrid_i_number_rows(grid, 3 * sizeof(ugrid_real), 3, numbers);
+    if (grid->stride == tight)
+        return ugrid_i_number_rows(grid, 2 * sizeof(ugrid_real), 2, numbers);
     return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
 }
 
@@ -4605,11 +4622,13 @@ static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RE
 /* The same by the form that fits the grid. */
 static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers, int32_t begin, int32_t end)
 {
-    size_t const tight = 3 * sizeof(ugrid_real);
+    size_t const tight = (size_t)grid->desc.dim * sizeof(ugrid_real);
     if (!grid->record || grid->inverse || !ugrid_i_is_simple(grid))
         ugrid_i_scatter_any(grid, numbers, begin, end);
-    else if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
-        ugrid_i_scatter_records(grid, numbers, begin, end, tight, 3);
+    else if (grid->stride == tight && grid->desc.dim == 3) /* constants, as in numbering */
+        ugrid_i_scatter_records(grid, numbers, begin, end, 3 * sizeof(ugrid_real), 3);
+    else if (grid->stride == tight)
+        ugrid_i_scatter_records(grid, numbers, begin, end, 2 * sizeof(ugrid_real), 2);
     else
         ugrid_i_scatter_records(grid, numbers, begin, end, grid->stride, grid->desc.dim);
 }
