@@ -5985,6 +5985,7 @@ typedef struct ugrid_i_test {
     ugrid_i_vector x, y, z, limit;  /* each the same number in all lanes */
     ugrid_i_vector gap, own;        /* search.radii */
     int images, radii, above;
+    int flat;                       /* 2D: z is 0 */
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
 
@@ -6035,20 +6036,23 @@ UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_
     const ugrid_i_candidates *const set = test->set;
     ugrid_i_vector x = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->x + k), test->x),
                    y = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->y + k), test->y),
-                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z),
-                   limit = test->limit;
+                   z, limit = test->limit;
     unsigned bits;
     if (test->images) {
         x = ugrid_i_nearest_avx512(x, &test->axis[0]);
         y = ugrid_i_nearest_avx512(y, &test->axis[1]);
-        z = ugrid_i_nearest_avx512(z, &test->axis[2]);
     }
     x = ugrid_i_kept_avx512(UGRID_I_512(mul)(x, x));
     y = ugrid_i_kept_avx512(UGRID_I_512(mul)(y, y));
-    z = ugrid_i_kept_avx512(UGRID_I_512(mul)(z, z));
     x = ugrid_i_kept_avx512(UGRID_I_512(add)(x, y));
+    if (!test->flat) {
+        z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z);
+        if (test->images) z = ugrid_i_nearest_avx512(z, &test->axis[2]);
+        z = ugrid_i_kept_avx512(UGRID_I_512(mul)(z, z));
+        x = UGRID_I_512(add)(x, z);
+    }
     if (test->radii) limit = ugrid_i_limit_avx512(test, k);
-    bits = UGRID_I_512_BITS(UGRID_I_512(add)(x, z), limit, _CMP_LE_OQ);
+    bits = UGRID_I_512_BITS(x, limit, _CMP_LE_OQ);
     return test->above ? bits & ugrid_i_above_avx512(set, k) : bits;
 }
 
@@ -6080,7 +6084,7 @@ UGRID_I_ALL_AVX512 unsigned ugrid_i_below_avx512(int32_t n)
 }
 
 /* All candidates but before .. after-1: vectors without them, those with some of them, vectors
-   without them, and the last one, which is not full. */
+   without them, and the last one, which is not full. Nothing before them: those from `after` on. */
 UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int32_t *hits,
                                               int32_t before, int32_t after)
 {
@@ -6090,6 +6094,7 @@ UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int
     test.hits = hits;
     for (k = 0; k < own; k += UGRID_I_WIDTH)
         at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k), at);
+    if (before == 0) k = after;
     for (; k < after; k += UGRID_I_WIDTH) {
         unsigned const others = ~ugrid_i_below_avx512(after - k) | ugrid_i_below_avx512(before - k);
         at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k) & others &
@@ -6116,6 +6121,7 @@ UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search
     test.z = UGRID_I_512(set1)(p[2]);
     test.limit = test.gap = test.own = UGRID_I_512(set1)(search->reach * search->reach);
     test.radii = test.above = 0;
+    test.flat = search->grid->desc.dim == 2;
     return test;
 }
 
