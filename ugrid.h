@@ -4935,7 +4935,8 @@ typedef struct ugrid_i_ranges {
     const ugrid_i_search *search;
     const ugrid_i_block_of *block;
     int32_t above;
-    int32_t count;      /* candidates */
+    int32_t most;       /* candidates, at most; */
+    int32_t count;      /* and so far */
 } ugrid_i_ranges;
 
 /* Adds the places begin .. end-1. 0: they do not fit. */
@@ -4947,7 +4948,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_take_range(ugrid_i_ranges *ranges, ugrid_i_can
     end = begin < end ? end : begin;
     if (begin <= own && own < end) set->own = ranges->count + own - begin;
     ranges->count += end - begin;
-    if (ranges->count > UGRID_I_GATHER) return 0;
+    if (ranges->count > ranges->most) return 0;
     set->begin[set->ranges] = begin; /* an empty one is overwritten by the next */
     set->end[set->ranges] = end;
     set->ranges += begin < end;
@@ -4977,14 +4978,15 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_take_strips(ugrid_i_ranges *ranges, const ugri
     return 1;
 }
 
-/* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
-   walk begins at the block. */
+/* Collects the candidates of a block. 0: there are more than `most`, which is at most
+   UGRID_I_GATHER. In a half search with rows for all, the walk begins at the block. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
-                                          const ugrid_i_block_of *block, ugrid_i_candidates *set)
+                                          const ugrid_i_block_of *block, ugrid_i_candidates *set,
+                                          int32_t most)
 {
     const ugrid *grid = search->grid;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->reach);
-    ugrid_i_ranges ranges = {search, block, -1, 0};
+    ugrid_i_ranges ranges = {search, block, -1, most, 0};
     set->count = set->own = set->ranges = 0;
     set->images = ugrid_i_walk_sees_images(&walk);
     if (search->half && grid->rows == grid->n) ranges.above = block->first;
@@ -5276,7 +5278,7 @@ static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_
     ugrid_i_block_of block;
     int fits = ugrid_i_block_locals(grid, first, last, &block);
     if (fits && block.count == 0) return 0;
-    fits = fits && ugrid_i_collect(search, &block, set);
+    fits = fits && ugrid_i_collect(search, &block, set, UGRID_I_GATHER);
     if (fits && set->count == 0) return 0; /* a half search: nothing follows */
     if (fits) {
         for (k = 0; k < block.count; k++)
@@ -6406,7 +6408,7 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
         ugrid_i_extend(&block, point);
     }
     if (block.count == 0) return k;
-    fits = ugrid_i_by_cells(grid) ? ugrid_i_collect(search, &block, set)
+    fits = ugrid_i_by_cells(grid) ? ugrid_i_collect(search, &block, set, UGRID_I_GATHER)
                                   : ugrid_i_by_buckets(grid) &&
                                         ugrid_i_collect_strips(search, &block, set);
     for (j = 0; j < block.count; j++) {

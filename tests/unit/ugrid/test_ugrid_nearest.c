@@ -167,6 +167,41 @@ static void search_all_kinds(void **state)
     }
 }
 
+/* A reach that holds few: adjacent particles share their candidates. With periodic axes, ghosts,
+   particles that are left out, equal distances, and a filter, which is not read. */
+static void search_short_reaches(void **state)
+{
+    static const int32_t ks[] = {2, 3, 10, 40, 128};
+    static uint32_t masks[MOST];
+    int turn, turns = quick_run() ? 40 : small_run() ? 120 : 400, a;
+    (void)state;
+    describe = describe_now;
+    for (turn = 0; turn < turns; turn++) {
+        ugrid grid = {0};
+        int32_t const k = ks[wl_below(&dice, 5)];
+        ugrid_real const reach = (ugrid_real)(0.02 + 0.1 * (double)wl_u(&dice));
+        memset(&now, 0, sizeof now);
+        now.dim = turn % 2 ? 2 : 3;
+        now_n = small_run() ? 200 : MOST;
+        for (a = 0; a < now.dim; a++) {
+            now.max[a] = 1;
+            now.periodic[a] = turn % 3 == 0 && wl_below(&dice, 2);
+        }
+        if (turn % 5 == 1) now.rows = now_n - 20;
+        if (turn % 5 == 2) now.skip_invalid = 1;
+        if (turn % 5 == 3) now.cell = reach;
+        if (turn % 5 == 4) now.walk = UGRID_MODULAR;
+        answer = (int)wl_below(&dice, (uint32_t)best_form() + 1);
+        scatter(turn % 7 == 6 ? 1 : turn % 7 == 5 ? 2 : 0, (int)now.dim, now_n, pos);
+        scatter(0, (int)now.dim, 1, points);
+        if (now.skip_invalid) pos[now.dim * 7] = ugrid_i_not_finite(1);
+        CHECK_RESULT(ugrid_build(&grid, &now, pos, 0, now_n), UGRID_OK);
+        grid.filter.masks = masks;
+        check_nearest(&grid, 1, k, reach);
+        ugrid_free(&grid);
+    }
+}
+
 /* Without a box given, far from it, and with all particles at one point. */
 static void search_far_away(void **state)
 {
@@ -344,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(search_all_kinds),
+        TEST(search_short_reaches),
         TEST(search_far_away),
         TEST(search_boxes),
         TEST(refuse_bad_boxes),
