@@ -1627,12 +1627,12 @@ NLIST_FN int nlist_i_event_of(const nlist_rows *old_rows, const nlist_rows *rows
     return state & NLIST_I_TOUCH_NOW ? NLIST_BEGUN : -1;
 }
 
-/* 1 if an old entry, which is listed again or not, was a contact that has ended. */
-NLIST_FN int nlist_i_has_ended(const nlist_rows *old_rows, const nlist_rows *rows, int64_t old,
-                               int listed)
+/* 1 if an old entry, which is listed again or not, was a contact that has ended. (Where no entry is
+   listed any more, the new rows have no states.) */
+NLIST_FN int nlist_i_has_ended(const nlist_rows *old_rows, int64_t old, int listed)
 {
     int state;
-    if (!rows->state || !old_rows->state) return !listed;
+    if (!old_rows->state) return !listed;
     state = old_rows->state[old];
     return (state & NLIST_I_TOUCH_BEFORE) && !(listed && (state & NLIST_I_TOUCH_SINCE));
 }
@@ -2561,8 +2561,7 @@ static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nli
     nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
     while (nlist_next(&e))
         if (nlist_i_reports(list, i, &e) &&
-            nlist_i_has_ended(old_rows, rows, e.entry,
-                              nlist_i_match(&matcher, e.id, e.shift) >= 0))
+            nlist_i_has_ended(old_rows, e.entry, nlist_i_match(&matcher, e.id, e.shift) >= 0))
             nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
 }
 

@@ -5840,7 +5840,10 @@ static void ugrid_i_take_places(const ugrid *grid, int32_t first, int32_t last,
 static void ugrid_i_choose_block(const ugrid_i_search *search, ugrid_i_hashed *some, int32_t from,
                                  ugrid_i_block_of *block)
 {
-    int const in_order = search->take == ugrid_i_take_in_order;
+    ugrid_row_fn *const take = search->take == ugrid_i_take_through
+                                   ? ((const ugrid_i_filtering *)search->user)->search->take
+                                   : search->take;
+    int const in_order = take == ugrid_i_take_in_order;
     int32_t k;
     memset(block, 0, sizeof *block);
     block->first = some->first + from;

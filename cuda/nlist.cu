@@ -2407,7 +2407,7 @@ __device__ __forceinline__ void nlist_i_row_events(const nlist &list, const nlis
     nlist_each e = nlist_i_row(&list.rows[1 - to], 0, i);
     while (nlist_next(&e))
         if (nlist_i_reports_pair(list, i, e) &&
-            nlist_i_has_ended(&list.rows[1 - to], &list.rows[to], e.entry,
+            nlist_i_has_ended(&list.rows[1 - to], e.entry,
                               nlist_i_match(&matcher, e.id, e.shift) >= 0))
             event(NLIST_ENDED, e.id, e.entry);
 }

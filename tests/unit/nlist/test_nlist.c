@@ -68,6 +68,7 @@ static const struct CMUnitTest lists[] = {
     TEST(test_born_and_dead),
     TEST(test_long_rows),
     TEST(test_touching),
+    TEST(test_last_contact),
     TEST(test_random_walks),
 };
 

@@ -120,3 +120,36 @@ static void test_touching(void **state)
     for (k = 0; k < lives; k++) touching_life((uint64_t)k, met);
     for (k = 0; k < 4; k++) CHECK(met[k] > lives);
 }
+
+/* Two particles that are listed, touch or not, and then leave the list, which is empty from there
+   on: a contact ends only where there was one. */
+static void test_last_contact(void **state)
+{
+    static nlist_layout const layouts[] = {NLIST_COMPACT, NLIST_STATIC, NLIST_DYNAMIC,
+                                           NLIST_HYBRID};
+    real const near_by[6] = {0, 0, 0, 1, 0, 0}, apart[6] = {0, 0, 0, 9, 0, 0};
+    int layout, half, touching;
+    (void)state;
+    for (layout = 0; layout < COUNT_OF(layouts); layout++)
+        for (half = 0; half < 2; half++)
+            for (touching = 0; touching < 2; touching++) {
+                nlist list = {0};
+                nlist_desc d;
+                memset(&d, 0, sizeof d);
+                d.radius = (real)1.5;
+                d.layout = layouts[layout];
+                d.half = half;
+                d.events = d.contacts = 1;
+                CHECK_RESULT(nlist_build_brute(&list, &d, near_by, 0, 2), NLIST_OK);
+                (void)nlist_touch_entry(&list, nlist_find(&list, 0, 1), touching);
+                if (!half) (void)nlist_touch_entry(&list, nlist_find(&list, 1, 0), touching);
+                if (touching) {
+                    CHECK_RESULT(nlist_build_brute(&list, &d, near_by, 0, 2), NLIST_OK);
+                    CHECK(list.event_count[NLIST_BEGUN] == 1);
+                }
+                CHECK_RESULT(nlist_build_brute(&list, &d, apart, 0, 2), NLIST_OK);
+                CHECK(list.total == 0 && list.event_count[NLIST_BEGUN] == 0);
+                CHECK(list.event_count[NLIST_ENDED] == touching);
+                nlist_free(&list);
+            }
+}
