@@ -340,6 +340,14 @@ class Object:
             return self._empty(shape, dtype)[:0]
         return self._memory.view(address, shape, np.dtype(dtype), writeable)
 
+    def _bytes(self) -> bytes:
+        """What HEADER_save writes."""
+        needed = ctypes.c_int64()
+        self._try("save", None, 0, ctypes.byref(needed))
+        data = np.empty(needed.value, np.uint8)
+        self._call("save", address_of(data), len(data), ctypes.byref(needed))
+        return data.tobytes()
+
     def _on_host(self, what: str) -> None:
         if self._lib and self._device:
             raise Error("%s works on the CPU only: to_host() first" % what)
@@ -357,11 +365,7 @@ class Saved(Object):
         the elements: a loaded one is of boxes, without rays and closest points (a pickle has
         them)."""
         self._on_host("save")
-        needed = ctypes.c_int64()
-        self._try("save", None, 0, ctypes.byref(needed))
-        data = np.empty(needed.value, np.uint8)
-        self._call("save", address_of(data), len(data), ctypes.byref(needed))
-        return data.tobytes()
+        return self._bytes()
 
     @changing
     def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Any:
