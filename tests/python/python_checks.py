@@ -766,6 +766,57 @@ def check_rows_of_some():
     assert none.neighbors(0.1)[0].tolist() == [0] and len(none.count_neighbors(0.1)) == 0
 
 
+def check_alignment():
+    """Arrays at odd addresses are copied: what C reads is aligned."""
+    seen = []
+
+    def address(array):
+        seen.append(address_of(array))
+        return seen[-1]
+
+    def odd(values):
+        values = np.asarray(values)
+        room = np.zeros(values.nbytes + 1, np.uint8)
+        array = room[1:].view(values.dtype).reshape(values.shape)
+        array[...] = values
+        assert not array.flags.aligned and array.flags.c_contiguous
+        return array
+
+    modules = [sys.modules["nearfield." + name] for name in (
+        "_arrays", "_object", "_objects", "_worlds", "_neighbors")]
+    address_of = _arrays.address_of
+    places = [module for module in modules if hasattr(module, "address_of")]
+    for dtype in TYPES:
+        p, masks = rng().random((50, 2)).astype(dtype), np.arange(50, dtype=np.uint32)
+        q = np.column_stack([p, p[:, 0]])
+        boxes, cell = np.hstack([p, p + dtype(0.1)]), np.eye(3)
+        answers = []
+        for moved in (lambda a: a, odd):
+            del seen[:]
+            for module in places:
+                module.address_of = address
+            try:
+                grid = nf.Grid(moved(p), 0.1, masks=moved(masks), radii=moved(p[:, 0] / 10))
+                tree, sim = nf.Tree(moved(boxes)), nf.NBody()
+                world = nf.World(2, dtype=dtype)
+                ids = world.insert(moved(boxes))
+                world.move(moved(ids), moved(boxes))
+                answers.append(
+                    grid.neighbors(0.1) + grid.query(moved(p), 0.1) +
+                    tree.overlaps(moved(boxes)) + tree.nearest(moved(p), 2) +
+                    sim.fields(moved(p), moved(p[:, 0] + 1)) + sim.fields_at(moved(p)) +
+                    world.update().overlaps(moved(boxes)) +
+                    nf.neighbor_list("ij", (moved(q), cell, True), moved(p[:, 0] / 10)) +
+                    nf.neighbor_list("ij", (moved(q), cell, True, moved(masks.astype(np.int32))),
+                                     {(1, 2): 0.5}))
+            finally:
+                for module in places:
+                    module.address_of = address_of
+            assert len(seen) > 20 and not any((at or 0) % 4 for at in seen)
+        for found, right in zip(*answers):
+            np.testing.assert_array_equal(found, right)
+
+
 def check_no_queries():
     """Lists of no queries have one offset."""
     for dtype in TYPES:

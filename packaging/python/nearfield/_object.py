@@ -14,7 +14,7 @@ import numpy as np
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
                       box_corners, count_of, cut, device_rows, dtype_of, host_array, is_on_gpu,
                       order_streams, refuse_two_lengths, set_field, set_parallel, size_of,
-                      stream_handle, threads_of)
+                      stream_handle, threads_of, tight)
 from ._binding import ARRAYS, Error, desc_copy, desc_fields, library, raise_for
 
 
@@ -230,7 +230,7 @@ class Object:
         size, (apart, step) = array.itemsize, array.strides
         if not (array.flags.aligned and step == size and apart >= size * width
                 and apart % size == 0):
-            array = np.ascontiguousarray(array)
+            array = tight(array)
         return array, count_of(len(array)), array.strides[0] if len(array) > 1 else 0
 
     def _vector(self, values: Any, count: int, dtype: Any, name: str, width: int = 1) -> Any:
@@ -239,7 +239,7 @@ class Object:
         if self._device:
             array = device_rows(self, values, None if width == 1 else width, dtype)[0]
         else:
-            array = np.ascontiguousarray(host_array(name, values, dtype))
+            array = tight(host_array(name, values, dtype))
         if array.shape[:1] != (count,) or np.prod(array.shape[1:]) != width:
             shape = (count, width) if width > 1 else (count,)
             raise ValueError("%s: expected %d numbers, of shape %s, not %s"

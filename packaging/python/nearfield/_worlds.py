@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._arrays import (Array, address_of, cut, flat_corners, host_array, integer,
-                      refuse_bad_queries, refuse_not_finite)
+                      refuse_bad_queries, refuse_not_finite, tight)
 from ._binding import OPTIONS, Error, python_names, raise_for, result_text
 from ._object import Object, changing, searching
 
@@ -268,7 +268,7 @@ class World(Object):
 
     def _tight(self, values: Any, width: int) -> Array:
         array, _, _ = self._rows(values, width)
-        return np.ascontiguousarray(array)
+        return tight(array)
 
     def _boxes(self, boxes: Any) -> Array:
         if np.ndim(boxes) == 3:
@@ -277,7 +277,7 @@ class World(Object):
 
     @staticmethod
     def _ids(ids: Any) -> Array:
-        return np.ascontiguousarray(host_array("ids", ids, np.uint64)).reshape(-1)
+        return tight(host_array("ids", ids, np.uint64)).reshape(-1)
 
     @staticmethod
     def _filter(category: Any, mask: Any, group: Any) -> Array:
