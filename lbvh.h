@@ -2003,7 +2003,7 @@ LBVH_FN void lbvh_i_begin_ray(lbvh_ray *ray, int dim, const lbvh_real *origin,
 
 /* A ray from origin along direction (dim numbers each; any length, t counts in it), for t in 0 ..
    t_max. NaN and infinite numbers (except t_max) find nothing; a direction of 0 finds the boxes
-   that contain the origin. */
+   that contain the origin. Numbers of a direction below 3e-39 (double: 6e-309) count as 0. */
 LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
                                const lbvh_real *direction, lbvh_real t_max)
 {

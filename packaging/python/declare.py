@@ -36,6 +36,7 @@ nlist_result_text nlist_build_ugrid nlist_build_lbvh nlist_free nlist_moved nlis
 nlist_choose nlist_remap nlist_pairs
 nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
+nbody_save nbody_load
 nbody_free
 nearfield_search_new nearfield_search_free nearfield_search_run nearfield_search_copy
 nearfield_search_rows nearfield_search_end nearfield_again nearfield_run nearfield_end_threads

@@ -735,6 +735,100 @@ def check_grid_filters():
     refused(ValueError, "exclude names", nf.Grid, p, exclude=[[0, n]])
 
 
+def check_refused_filters():
+    """A grid whose filter does not fit the new points is empty: it does not list all pairs."""
+    p = rng().random((50, 2))
+    for filters in (dict(radii=np.full(10, 0.1)), dict(masks=np.ones(10, np.uint32)),
+                    dict(exclude=[[9, 60]]), dict(sets=np.zeros(10), sees=np.zeros(32))):
+        grid = nf.Grid(cell=0.1, **filters)
+        refused(ValueError, "", grid.build, p)
+        assert grid.n == 0
+        refused(nf.Error, "NOT_BUILT", grid.count_pairs, 0.1)
+
+
+def check_rows_of_some():
+    """With rows there are so many rows, and their lists are those of all particles."""
+    p = rng().random((300, 2))
+    offsets, ids = nf.Grid(p, 0.1).neighbors(0.1)
+    for rows in (5, 299, 300):
+        grid = nf.Grid(p, 0.1, rows=rows)
+        start, found = grid.neighbors(0.1)
+        assert (start == offsets[:rows + 1]).all()
+        assert as_set(*row_pairs(start, found)) == as_set(*row_pairs(start, ids[:start[-1]]))
+        assert (grid.count_neighbors(0.1) == np.diff(start)).all()
+        contacts = nf.List(p, 0.1, rows=rows)
+        for some in (contacts, pickle.loads(pickle.dumps(contacts))):
+            start, found = some.rows()
+            assert (start == offsets[:rows + 1]).all()
+            assert as_set(*row_pairs(start, found)) == as_set(*row_pairs(start, ids[:start[-1]]))
+            assert len(some.pairs()) == len(found)
+    none = nf.Grid(p, 0.1, rows=-1)
+    assert none.neighbors(0.1)[0].tolist() == [0] and len(none.count_neighbors(0.1)) == 0
+
+
+def check_alignment():
+    """Arrays at odd addresses are copied: what C reads is aligned."""
+    seen = []
+
+    def address(array):
+        seen.append(address_of(array))
+        return seen[-1]
+
+    def odd(values):
+        values = np.asarray(values)
+        room = np.zeros(values.nbytes + 1, np.uint8)
+        array = room[1:].view(values.dtype).reshape(values.shape)
+        array[...] = values
+        assert not array.flags.aligned and array.flags.c_contiguous
+        return array
+
+    modules = [sys.modules["nearfield." + name] for name in (
+        "_arrays", "_object", "_objects", "_worlds", "_neighbors")]
+    address_of = _arrays.address_of
+    places = [module for module in modules if hasattr(module, "address_of")]
+    for dtype in TYPES:
+        p, masks = rng().random((50, 2)).astype(dtype), np.arange(50, dtype=np.uint32)
+        q = np.column_stack([p, p[:, 0]])
+        boxes, cell = np.hstack([p, p + dtype(0.1)]), np.eye(3)
+        answers = []
+        for moved in (lambda a: a, odd):
+            del seen[:]
+            for module in places:
+                module.address_of = address
+            try:
+                grid = nf.Grid(moved(p), 0.1, masks=moved(masks), radii=moved(p[:, 0] / 10))
+                tree, sim = nf.Tree(moved(boxes)), nf.NBody()
+                world = nf.World(2, dtype=dtype)
+                ids = world.insert(moved(boxes))
+                world.move(moved(ids), moved(boxes))
+                answers.append(
+                    grid.neighbors(0.1) + grid.query(moved(p), 0.1) +
+                    tree.overlaps(moved(boxes)) + tree.nearest(moved(p), 2) +
+                    sim.fields(moved(p), moved(p[:, 0] + 1)) + sim.fields_at(moved(p)) +
+                    world.update().overlaps(moved(boxes)) +
+                    nf.neighbor_list("ij", (moved(q), cell, True), moved(p[:, 0] / 10)) +
+                    nf.neighbor_list("ij", (moved(q), cell, True, moved(masks.astype(np.int32))),
+                                     {(1, 2): 0.5}))
+            finally:
+                for module in places:
+                    module.address_of = address_of
+            assert len(seen) > 20 and not any((at or 0) % 4 for at in seen)
+        for found, right in zip(*answers):
+            np.testing.assert_array_equal(found, right)
+
+
+def check_no_queries():
+    """Lists of no queries have one offset."""
+    for dtype in TYPES:
+        p = rng().random((20, 2)).astype(dtype)
+        for n in (0, 20):
+            tree, grid = nf.Tree(p[:n], "points"), nf.Grid(p[:n], 0.1)
+            for offsets, ids in (tree.overlaps(np.zeros((0, 4))), tree.query(p[:0], 0.1),
+                                 tree.overlaps(np.zeros((0, 3)), "spheres"),
+                                 grid.query(p[:0], 0.1)):
+                assert offsets.tolist() == [0] and offsets.dtype == np.int64 and len(ids) == 0
+
+
 def check_closest_points():
     """Against the nearest of many points on each triangle; hits against rays."""
     for real in TYPES:
@@ -843,6 +937,12 @@ def check_world():
         refused(nf.Error, "row 1", world.move, ids[4:6], inverted)
         refused(nf.Error, "min above max", world.insert, inverted)
         assert world.n == 197, "all or none"
+        for wrong in ([], [1, 2], [[1]]):       # of a search there is one
+            refused(ValueError, "filter: expected one", world.overlaps, at, category=wrong)
+            refused(ValueError, "filter: expected one", world.nearest, at[:, :world._dim],
+                    group=wrong)
+            refused(ValueError, "filter: expected one", world.cast, at, at[:, :world._dim],
+                    mask=wrong)
         refused(ValueError, "state='flying'", world.insert, at, "flying")
         refused(TypeError, "neither pickled nor copied", copy.copy, world)
         assert "lbvh_world" not in repr(world) and "n=197" in repr(world)
@@ -906,6 +1006,33 @@ def check_nbody():
         acc, potential = nf.NBody().fields(np.arange(2.0 * n).reshape(n, 2))
         assert acc.shape == (n, 2) and potential.shape == (n,)
     assert np.allclose(acc, [[8 ** -1.0 / 2 ** 0.5] * 2, [-(8 ** -1.0) / 2 ** 0.5] * 2])
+
+
+def check_nbody_forgets():
+    """Accelerations are those of the bodies of now, and a copy is of the tree, not of the caller's
+    arrays."""
+    r = rng(8)
+    p, q = r.random((10, 2)), r.random((3000, 2))
+    sim = nf.NBody()
+    sim.fields(p)
+    sim.build(q)
+    refused(nf.Error, "needs accelerations", sim.estimate)
+    sim.accelerations(q)
+    sim.step(p, np.zeros_like(p), 0.1, steps=0)
+    assert sim.estimate(3000).mean_share < 1e-3
+    sim.step(p, np.zeros_like(p), 0.1)
+    assert sim.n == 10 and sim.estimate(10).mean_share < 1e-12
+    sim.fields(q)
+    want = sim.fields_at(p)
+    q += 5 * r.random((3000, 2))
+    for one in again(sim):
+        np.testing.assert_array_equal(one.fields_at(p)[0], want[0])
+        assert one.estimate(3000).mean_share < 1e-3
+    q[7] = np.nan
+    refused(nf.Error, "row = 7", sim.fields, q)
+    for one in again(sim):
+        assert one.n == 0
+        refused(nf.Error, "", one.fields_at, p)
 
 
 def check_nbody_steps():

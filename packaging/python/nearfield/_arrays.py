@@ -393,6 +393,13 @@ def host_array(name: str, values: Any, dtype: Any) -> Array:
     return np.asarray(values, dtype)
 
 
+def tight(array: Array) -> Array:
+    """That array, or a copy: its numbers side by side, and aligned. (ascontiguousarray leaves
+    those of np.frombuffer(bytes, offset=1) where they are.)"""
+    array = np.ascontiguousarray(array)
+    return array if array.flags.aligned else array.copy()
+
+
 def refuse_masked(name: str, values: Any) -> None:
     """What is masked has no value."""
     if isinstance(values, np.ma.MaskedArray):

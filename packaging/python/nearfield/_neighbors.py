@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from . import _binding
 from ._arrays import (Array, address_of, count_of, cut, dtype_of, flags_of, host_array, refuse,
-                      refuse_masked, refuse_not_finite, set_parallel, threads_of)
+                      refuse_masked, refuse_not_finite, set_parallel, threads_of, tight)
 from ._memory import memory_limit
 from ._binding import Error
 
@@ -423,7 +423,7 @@ def _set_rows(search: _Search, at: Any, nearest: int, way: int) -> Any:
     search.asks.nearest, search.asks.way = nearest, way
     if at is None:
         return None
-    at = np.ascontiguousarray(host_array("at", at, search.dtype))
+    at = tight(host_array("at", at, search.dtype))
     if at.shape == (0,):
         at = at.reshape(0, 3)
     if at.ndim != 2 or at.shape[1] != 3:
@@ -520,7 +520,7 @@ def atom_rows(positions: Any, real: Any) -> tuple[Array, int, int]:
     apart, step = array.strides
     size = array.itemsize
     if step != size or apart < 3 * size or apart % size or not array.flags.aligned:
-        array = np.ascontiguousarray(array)
+        array = tight(array)
         apart = 3 * size
     return array, count_of(len(array)), apart if len(array) > 1 else 0
 
@@ -553,7 +553,7 @@ def _set_cutoff(search: _Search, cutoff: Any, numbers: Any, n: int) -> Any:
 
 
 def _set_radii(search: _Search, cutoff: Any, n: int) -> Array:
-    radii = np.ascontiguousarray(host_array("cutoff", cutoff, search.dtype))
+    radii = tight(host_array("cutoff", cutoff, search.dtype))
     if radii.shape != (n,):
         raise ValueError("cutoff: expected one number, or one for each of the %d atoms, not an "
                          "array of shape %s" % (n, radii.shape))
@@ -580,7 +580,7 @@ def _set_laws(search: _Search, cutoff: dict[Any, float], numbers: Any, n: int) -
     if numbers is None:
         raise ValueError("cutoff: a dict needs the kinds of the atoms: pass ase.Atoms, or "
                          "(positions, cell, pbc, numbers)")
-    of = np.ascontiguousarray(host_array("numbers", _numbers_of(numbers), np.int32))
+    of = tight(host_array("numbers", _numbers_of(numbers), np.int32))
     if of.shape != (n,):
         raise ValueError("numbers: expected one for each of the %d atoms, not an array of shape %s"
                          % (n, of.shape))

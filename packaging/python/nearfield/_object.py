@@ -14,7 +14,7 @@ import numpy as np
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
                       box_corners, count_of, cut, device_rows, dtype_of, host_array, is_on_gpu,
                       order_streams, refuse_two_lengths, set_field, set_parallel, size_of,
-                      stream_handle, threads_of)
+                      stream_handle, threads_of, tight)
 from ._binding import ARRAYS, Error, desc_copy, desc_fields, library, raise_for
 
 
@@ -230,7 +230,7 @@ class Object:
         size, (apart, step) = array.itemsize, array.strides
         if not (array.flags.aligned and step == size and apart >= size * width
                 and apart % size == 0):
-            array = np.ascontiguousarray(array)
+            array = tight(array)
         return array, count_of(len(array)), array.strides[0] if len(array) > 1 else 0
 
     def _vector(self, values: Any, count: int, dtype: Any, name: str, width: int = 1) -> Any:
@@ -239,7 +239,7 @@ class Object:
         if self._device:
             array = device_rows(self, values, None if width == 1 else width, dtype)[0]
         else:
-            array = np.ascontiguousarray(host_array(name, values, dtype))
+            array = tight(host_array(name, values, dtype))
         if array.shape[:1] != (count,) or np.prod(array.shape[1:]) != width:
             shape = (count, width) if width > 1 else (count,)
             raise ValueError("%s: expected %d numbers, of shape %s, not %s"
@@ -340,6 +340,14 @@ class Object:
             return self._empty(shape, dtype)[:0]
         return self._memory.view(address, shape, np.dtype(dtype), writeable)
 
+    def _bytes(self) -> bytes:
+        """What HEADER_save writes."""
+        needed = ctypes.c_int64()
+        self._try("save", None, 0, ctypes.byref(needed))
+        data = np.empty(needed.value, np.uint8)
+        self._call("save", address_of(data), len(data), ctypes.byref(needed))
+        return data.tobytes()
+
     def _on_host(self, what: str) -> None:
         if self._lib and self._device:
             raise Error("%s works on the CPU only: to_host() first" % what)
@@ -357,11 +365,7 @@ class Saved(Object):
         the elements: a loaded one is of boxes, without rays and closest points (a pickle has
         them)."""
         self._on_host("save")
-        needed = ctypes.c_int64()
-        self._try("save", None, 0, ctypes.byref(needed))
-        data = np.empty(needed.value, np.uint8)
-        self._call("save", address_of(data), len(data), ctypes.byref(needed))
-        return data.tobytes()
+        return self._bytes()
 
     @changing
     def load(self, data: bytes, dim: int = 3, dtype: Any = np.float64) -> Any:

@@ -144,7 +144,16 @@ class Grid(Saved):
         return self
 
     def _set_filter(self) -> None:
-        """The keywords on pairs, now that n is known."""
+        """The keywords on pairs, now that n is known. A grid that cannot have them is empty, as
+        after other refusals: it would list what it should not."""
+        try:
+            self._take_filter()
+        except (TypeError, ValueError, Error):
+            getattr(self._lib, "ugrid_cuda_free" if self._device else "ugrid_free")(
+                ctypes.byref(self._struct))
+            raise
+
+    def _take_filter(self) -> None:
         names = self._fields.keys() & set(self._own_fields)
         if not names:
             return
@@ -195,9 +204,15 @@ class Grid(Saved):
         host._state.pos, host._state.stride = address_of(pos), stride
         return host
 
+    @property
+    def _row_count(self) -> int:
+        """Particles that have rows; the others are ghosts (rows)."""
+        return self.n if self._device else int(self._state.rows)
+
     @searching
     def neighbors(self, radius: float, half: bool = False) -> tuple[Array, Array]:
-        """All neighbours of all particles.
+        """All neighbours of all particles; with `rows` of particles 0 .. rows - 1, which n stands
+        for below.
 
         Parameters
         ----------
@@ -212,12 +227,12 @@ class Grid(Saved):
         ids : ndarray of int32
             Particle i has the neighbours ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        return self._list("neighbors", self.n, number("radius", radius), int(half))
+        return self._list("neighbors", self._row_count, number("radius", radius), int(half))
 
     @searching
     def count_neighbors(self, radius: float, half: bool = False) -> Array:
-        """How many neighbours each particle has: ndarray of int32, (n,)."""
-        counts = self._empty(self.n, np.int32)
+        """How many neighbours each particle has: ndarray of int32, (n,), with `rows` (rows,)."""
+        counts = self._empty(self._row_count if self._lib else 0, np.int32)
         self._call("count_neighbors", number("radius", radius), int(half), address_of(counts))
         return counts
 
@@ -520,7 +535,7 @@ class Tree(Saved):
                                             corners * self._state.desc.dim + (kind == "spheres"))
             refuse_bad_queries(data, kind)
             ask.data, ask.stride, ask.n = address_of(data), stride, rows
-            if rows == 0:
+            if rows == 0 and self._device:      # such arrays have no address
                 return self._empty(0, np.int64), self._empty(0, np.int32)
         return self._list("overlaps", rows, ctypes.byref(ask))
 
@@ -770,9 +785,9 @@ class List(Saved):
     @searching
     def rows(self) -> tuple[Array, Array]:
         """Views (offsets (n + 1,), ids (m,)): particle i has the entries
-        ``ids[offsets[i]:offsets[i + 1]]``."""
+        ``ids[offsets[i]:offsets[i + 1]]``. With the field `rows` offsets are (rows + 1,)."""
         rows = self._generation
-        return (self._look(rows.start, self.n + 1, np.int64),
+        return (self._look(rows.start, self._state.row_count + 1, np.int64),
                 self._look(rows.partner, self._state.total, np.int32))
 
     @property
@@ -950,7 +965,7 @@ class NBody(Object):
     """
 
     _header = "nbody"
-    _copied = "pos", "mass", "acc"
+    _copied = ("acc",)
     _check_arguments = (None,)
 
     def __init__(self, *, law: str | None = None, method: str | None = None,
@@ -963,15 +978,12 @@ class NBody(Object):
             set_field(declared_desc("nbody")(), "nbody", name, value)
 
     def _content(self) -> Any:
-        return None
+        """The tree of the last bodies, None: there is none."""
+        return self._bytes() if self._state.frame else None
 
     def _take(self, content: Any) -> None:
-        """The tree of the last bodies."""
-        if "pos" in self._kept:
-            acc = self._kept.get("acc")
-            self.build(self._kept["pos"], self._kept["mass"])
-            if acc is not None:
-                self._kept["acc"] = acc
+        if content is not None:
+            self._call("load", ctypes.byref(self._new_desc(0)), content, len(content))
 
     def _bodies(self, pos: Any, mass: Any) -> tuple[Any, int, int, Any]:
         pos, n, stride = self._rows(pos, 2)
@@ -979,13 +991,18 @@ class NBody(Object):
         self._kept["pos"], self._kept["mass"] = pos, mass
         return pos, n, stride, mass
 
+    def _other_bodies(self, name: str, *arguments: Any) -> None:
+        """A call that makes another tree: accelerations of the one before are none of its."""
+        self._kept.pop("acc", None)
+        self._call(name, *arguments)
+
     @changing
     def build(self, pos: Any, mass: Any = None) -> NBody:
         """The tree alone, for `fields_at`. pos: (n, 2); mass: (n,), None is 1 each. Returns this
         object."""
         pos, n, stride, mass = self._bodies(pos, mass)
-        self._call("build", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
-                   address_of(mass), n)
+        self._other_bodies("build", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                           address_of(mass), n)
         return self
 
     @changing
@@ -1005,8 +1022,8 @@ class NBody(Object):
         """
         pos, n, stride, mass = self._bodies(pos, mass)
         acc, potential = self._empty((n, 2), self._lib.dtype), self._empty(n, self._lib.dtype)
-        self._call("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
-                   address_of(mass), n, address_of(acc), address_of(potential))
+        self._other_bodies("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                           address_of(mass), n, address_of(acc), address_of(potential))
         self._kept["acc"] = acc
         return acc, potential
 
@@ -1015,8 +1032,8 @@ class NBody(Object):
         """acc (n, 2): half the work of `fields`."""
         pos, n, stride, mass = self._bodies(pos, mass)
         acc = self._empty((n, 2), self._lib.dtype)
-        self._call("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
-                   address_of(mass), n, address_of(acc), None)
+        self._other_bodies("fields", ctypes.byref(self._new_desc(0)), address_of(pos), stride,
+                           address_of(mass), n, address_of(acc), None)
         self._kept["acc"] = acc
         return acc
 
@@ -1068,14 +1085,16 @@ class NBody(Object):
         self._in_place(vel, speed, vel_stride)
         if n != m:
             raise ValueError("%d positions, but %d velocities" % (n, m))
-        acc = self._kept["acc"] = self._empty((n, 2), self._lib.dtype)
+        acc = self._empty((n, 2), self._lib.dtype)
         bodies = self._lib.nbody_bodies(address_of(place),
                                         address_of(speed), address_of(acc), address_of(mass), n, 0)
         which = OPTIONS["nbody.integrator"].split().index(integrator)
         others = set(self._others)
         for _ in range(steps):
             self._others |= others
-            self._call("step", ctypes.byref(self._new_desc(0)), ctypes.byref(bodies), dt, which)
+            self._other_bodies("step", ctypes.byref(self._new_desc(0)), ctypes.byref(bodies), dt,
+                               which)
+            self._kept["acc"] = acc
 
     def _in_place(self, given: Any, used: Any, apart: int) -> None:
         """Refuses arrays that would have to be copied."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._arrays import (Array, address_of, cut, flat_corners, host_array, integer,
-                      refuse_bad_queries, refuse_not_finite)
+                      refuse_bad_queries, refuse_not_finite, tight)
 from ._binding import OPTIONS, Error, python_names, raise_for, result_text
 from ._object import Object, changing, searching
 
@@ -186,7 +186,7 @@ class World(Object):
     def overlaps(self, boxes: Any, *, category: int = 0, mask: int = 0,
                  group: int = 0) -> tuple[Array, Array]:
         """(offsets (m + 1,), ids): the objects whose boxes touch each box."""
-        at, keep = self._boxes(boxes), self._filter(category, mask, group)
+        at, keep = self._boxes(boxes), self._one_filter(category, mask, group)
         refuse_bad_queries(at, "boxes")
         offsets, needed = np.empty(len(at) + 1, np.int64), ctypes.c_int64()
         room = self._guesses.get("overlaps", 16 * len(at))
@@ -237,7 +237,7 @@ class World(Object):
         which = _word("kind", kind, _SHAPES)
         at = (self._boxes(shapes) if kind == "boxes"
               else self._tight(shapes, self._dim + (kind == "spheres")))
-        along, of = self._tight(vectors, self._dim), self._filter(*keep)
+        along, of = self._tight(vectors, self._dim), self._one_filter(*keep)
         if len(at) != len(along):
             raise ValueError("%d shapes, but %d vectors" % (len(at), len(along)))
         refuse_not_finite("shapes", at)
@@ -255,7 +255,7 @@ class World(Object):
         and infinity where there are fewer within reach; the squares of distances to their boxes."""
         if integer("k", k) < 1:
             raise ValueError("k: expected 1 or more, not %d" % k)
-        at, keep = self._tight(points, self._dim), self._filter(category, mask, group)
+        at, keep = self._tight(points, self._dim), self._one_filter(category, mask, group)
         refuse_not_finite("points", at)
         ids = np.empty((len(at), k), np.uint64)
         distances2 = np.empty((len(at), k), self._lib.dtype)
@@ -268,7 +268,7 @@ class World(Object):
 
     def _tight(self, values: Any, width: int) -> Array:
         array, _, _ = self._rows(values, width)
-        return np.ascontiguousarray(array)
+        return tight(array)
 
     def _boxes(self, boxes: Any) -> Array:
         if np.ndim(boxes) == 3:
@@ -277,7 +277,7 @@ class World(Object):
 
     @staticmethod
     def _ids(ids: Any) -> Array:
-        return np.ascontiguousarray(host_array("ids", ids, np.uint64)).reshape(-1)
+        return tight(host_array("ids", ids, np.uint64)).reshape(-1)
 
     @staticmethod
     def _filter(category: Any, mask: Any, group: Any) -> Array:
@@ -285,6 +285,13 @@ class World(Object):
         keep = np.zeros(shape or 1, _FILTER)
         for name, value in (("category", category), ("mask", mask), ("group", group)):
             keep[name] = host_array(name, value, _FILTER[name])
+        return keep
+
+    def _one_filter(self, category: Any, mask: Any, group: Any) -> Array:
+        """The filter of a search."""
+        keep = self._filter(category, mask, group)
+        if keep.shape != (1,):
+            raise ValueError("filter: expected one for all, not %s" % (keep.shape,))
         return keep
 
     @staticmethod
