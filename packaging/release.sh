@@ -29,7 +29,10 @@ dry_run() {
     export GIT_AUTHOR_NAME=nobody GIT_AUTHOR_EMAIL=nobody GIT_COMMITTER_NAME=nobody \
         GIT_COMMITTER_EMAIL=nobody
     git clone -q . "$clone/nearfield" && cd "$clone/nearfield" || exit 1
-    packaging/release.sh "$1" >"$clone/log" && git --no-pager show --format='%D%n%n%s' -U0 &&
+    before=$(git rev-parse HEAD) shown=-U0
+    packaging/release.sh "$1" >"$clone/log" || exit
+    [ "$(git rev-parse HEAD)" != "$before" ] || shown=-s       # a tag alone
+    git --no-pager show --format='%D%n%n%s' $shown &&
         echo "Dry run: nothing was changed here."
 }
 
@@ -87,7 +90,7 @@ write_versions() {
     sed -i "s/^## \[Unreleased\]/&\n\n## [$version] - $today/" CHANGELOG.md
 }
 
-# A new entry on top; the first of all is there from the beginning, UNRELEASED.
+# A new entry on top; one that is UNRELEASED gives way to it.
 write_debian_changelog() {
     local file=packaging/debian/changelog maintainer
     maintainer=$(sed -n 's/^Maintainer: //p' packaging/debian/control)

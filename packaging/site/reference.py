@@ -16,6 +16,7 @@ DECLARED = re.compile(
 TYPED = re.compile(
     r"^typedef (?:(?:struct|enum) (?P<name>\w+) \{[^{}]*\} \w+;|"
     r"[\w *]+?\b(?P<fn>(?:ugrid|lbvh|nlist|nbody)_\w+)\([^;]*\);)", re.M)
+PROGRAM = re.compile(r"^<!-- program: (\S+) -->\n```\w+\n(.*?)^```", re.M | re.S)
 BANNER = re.compile(r"^/\* -{20,}\n   >>(?P<name>[\w-]+)(?P<text>.*?)\s*-* ?\*/", re.M | re.S)
 
 
@@ -146,6 +147,29 @@ def results(text, name):
         for code, words in rows)
 
 
+@functools.lru_cache(None)
+def programs(root):
+    """{name: [(program, page#heading)]}: the programs of the pages that use a name."""
+    found = {}
+    for page in ["README.md"] + sorted("docs/" + name for name in os.listdir(root + "/docs")):
+        with open(os.path.join(root, page), encoding="utf-8") as file:
+            text = file.read()
+        for match in PROGRAM.finditer(text):
+            heading = re.findall(r"^## (.*)", text[:match.start()], re.M)
+            where = page + "#" + re.sub(r"[^\w -]", "", heading[-1].lower()).replace(" ", "-") \
+                if heading else page
+            for name in set(re.findall(r"\b(?:%s)_\w+" % "|".join(HEADERS), match[2])):
+                found.setdefault(name, []).append((match[1], where))
+    return found
+
+
+def used_in(root, name, up):
+    """A line of links to at most three programs that use it."""
+    uses = programs(root).get(name, [])[:3]
+    return "Used in %s.\n\n" % ", ".join("[%s](%s%s)" % (program, up, page)
+                                         for program, page in uses) if uses else ""
+
+
 def write_item(item, path, links, source, more=""):
     text = "### %s { #%s }\n\n" % (item.name.replace("_", "\\_"), item.name)
     text += "```c\n%s\n```\n\n" % item.code
@@ -181,7 +205,8 @@ def page(root, path, links, up):
             if more.strip():
                 written += "<details markdown><summary>More</summary>\n\n```text\n%s\n```\n\n" \
                     "</details>\n\n" % "\n".join(line[3:] for line in more.split("\n"))
-        written += write_item(item, path, links, source, results(text, item.name))
+        written += write_item(item, path, links, source,
+                              results(text, item.name) + used_in(root, item.name, up))
     return written
 
 

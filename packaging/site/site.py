@@ -94,6 +94,8 @@ class Pages:
             if path.startswith("docs/"):
                 parts[k] = re.sub(r"(?<![\[`])`(\w+)`(?![`\]])",
                                   lambda m: self.call(path, m[1]), parts[k])
+                parts[k] = parts[k].replace("the API reference (`make site`)",
+                                            "the [API reference](../reference/index.md)")
         write(os.path.join(self.out, path), found(path) + "".join(parts))
 
     def call(self, where, name):
@@ -214,6 +216,11 @@ if (location.protocol === 'file:') {
     };
 }
 """
+# In the narrow columns of a phone a name is broken behind an underscore, not within a word.
+NAMES = """'use strict';
+for (const code of document.querySelectorAll('td code, th code'))
+    if (!code.children.length) code.innerHTML = code.innerHTML.replaceAll('_', '_<wbr>');
+"""
 CONFIG = """site_name: nearfield
 site_description: C99 headers for neighbour search and N-body forces of particles
 docs_dir: pages
@@ -233,8 +240,11 @@ theme:
       scheme: slate
       primary: indigo
       toggle: {icon: material/weather-sunny, name: light}
-plugins: [search, offline]
+plugins:
+  - search: {separator: '[\\s\\-,:;!?=()\\[\\]"/]+|\\.(?!\\w)'}
+  - offline
 extra_css: [site.css]
+extra_javascript: [names.js]
 extra:
   polyfills: [iframe-worker.js]
 markdown_extensions:
@@ -252,10 +262,15 @@ nav:
 """
 
 
+# The order of a reader: the headers, Python, then what fewer programs need.
+START = "ugrid", "lbvh", "nlist", "nbody", "python", "sets", "game", "rays", "boxes"
+
+
 def navigation(pages, root):
     """The lines of `nav`."""
     docs = sorted(path for path in pages.done if path.startswith("docs/"))
-    start = [path for path in docs if "/start-" in path]
+    start = ["docs/start-%s.md" % name for name in START]
+    start += [path for path in docs if "/start-" in path and path not in start]
     learn = ["docs/" + name + ".md" for name in ("learn", "choosing", "glossary", "then-and-now")]
     rest = [path for path in docs if path not in start + learn + ["docs/tasks.md"]]
     examples = sorted(path for path in pages.done
@@ -294,6 +309,7 @@ def make(root, out, web=None):
         shutil.copy(os.path.join(web, name + ".html"), os.path.join(pages.out, "live"))
     write(os.path.join(pages.out, "site.css"), STYLE)
     write(os.path.join(pages.out, "iframe-worker.js"), WORKER)
+    write(os.path.join(pages.out, "names.js"), NAMES)
     for path in sorted(pages.sources):
         write(os.path.join(pages.out, "source", path + ("index.html" if path.endswith("/")
                                                         else ".html")), pages.source(path))

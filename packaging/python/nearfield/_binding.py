@@ -234,6 +234,7 @@ def python_names(text: str) -> str:
 _HERE = [(re.compile(name), here) for name, here in (
     (r"\bdesc\.min\b", "lower corner of box"), (r"\bdesc\.max\b", "upper corner of box"),
     (r"\b(?:grid|tree|list|sim)\.bad_id\b", "row"),
+    (r"\bdesc\.radius, queries\.radius\b", "radius"),
     (r"\b(?:grid|tree|list|sim|desc|queries|how|arrays)\.(?=\w)", ""),
     (r"\b(?:ugrid|lbvh|nlist|nbody)_([a-z])", r"\1"))]
 
