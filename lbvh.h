@@ -2794,12 +2794,17 @@ static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
     lbvh_i_radix_counted(key, spare, n, &histogram);
 }
 
-/* Sorts n elements by code: by the lower half, then by the upper one. */
+/* Sorts n elements by code: by the lower half, then by the upper one, if it is not 0 in all. */
 static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
 {
+    uint64_t all = 0;
     int32_t k;
-    for (k = 0; k < n; k++) order->key[k] = order->code[k] << 32 | (uint32_t)k;
+    for (k = 0; k < n; k++) {
+        all |= order->code[k];
+        order->key[k] = order->code[k] << 32 | (uint32_t)k;
+    }
     lbvh_i_radix(order->key, order->spare, n);
+    if (all >> 32 == 0) return;
     for (k = 0; k < n; k++) {
         int32_t const id = lbvh_i_key_id(order->key[k]);
         order->key[k] = order->code[id] >> 32 << 32 | (uint32_t)id;
@@ -4278,18 +4283,47 @@ LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c
     lbvh_i_code_some(tree, c);
 }
 
+/* lbvh_i_quantile_coordinate of all. The searches go side by side, so that none waits. */
+LBVH_I_HOT void lbvh_i_quantile_coordinates(const lbvh_real *knot, int axis_bits,
+                                            const lbvh_real *half_centre, uint32_t *coordinate)
+{
+    int32_t const cells = (int32_t)1 << (axis_bits - LBVH_I_QUANTILE_BITS);
+    lbvh_real const last = (lbvh_real)(cells - 1);
+    lbvh_real begin[LBVH_I_CODES], length[LBVH_I_CODES];
+    int32_t low[LBVH_I_CODES], step, k;
+    for (k = 0; k < LBVH_I_CODES; k++) low[k] = 0;
+    for (step = LBVH_I_QUANTILES / 2; step > 0; step /= 2)
+        for (k = 0; k < LBVH_I_CODES; k++)
+            low[k] += knot[low[k] + step] <= half_centre[k] ? step : 0;
+    for (k = 0; k < LBVH_I_CODES; k++) {
+        begin[k] = knot[low[k]];
+        length[k] = knot[low[k] + 1] - begin[k];
+    }
+    for (k = 0; k < LBVH_I_CODES; k++) {
+        lbvh_real t = length[k] > 0 ? lbvh_i_over(half_centre[k] - begin[k], length[k]) *
+                                          (lbvh_real)cells
+                                    : 0;
+        t = t > 0 ? t : 0;
+        t = t < last ? t : last;
+        coordinate[k] = (uint32_t)(low[k] * cells + (int32_t)t);
+    }
+}
+
 /* The same by quantiles. */
 LBVH_I_HOT void lbvh_i_code_by_quantiles(const lbvh *tree, const lbvh_i_quantiles *quantiles,
                                          lbvh_i_coding *c)
 {
-    int const dim = tree->desc.dim, bits = tree->desc.bits;
-    lbvh_real half_centre[3];
-    int k, a;
-    for (k = 0; k < LBVH_I_CODES; k++) {
-        for (a = 0; a < 3; a++) half_centre[a] = c->half_centre[a][k];
+    int const dim = tree->desc.dim, bits = tree->desc.bits, of_axis = lbvh_i_axis_bits(dim, bits);
+    uint32_t x[LBVH_I_CODES], y[LBVH_I_CODES], z[LBVH_I_CODES];
+    int k;
+    memset(z, 0, sizeof z);
+    lbvh_i_quantile_coordinates(quantiles->knot[0], of_axis, c->half_centre[0], x);
+    lbvh_i_quantile_coordinates(quantiles->knot[1], of_axis, c->half_centre[1], y);
+    if (dim == 3)
+        lbvh_i_quantile_coordinates(quantiles->knot[2], of_axis, c->half_centre[2], z);
+    for (k = 0; k < LBVH_I_CODES; k++)
         c->code[k] = c->left_out[k] ? lbvh_i_last_code(dim, bits)
-                                    : lbvh_i_code_by(NULL, quantiles, dim, bits, half_centre);
-    }
+                                    : lbvh_i_interleave(dim, bits, x[k], y[k], z[k]);
 }
 
 /* The codes of `count` elements from `first` on. */
@@ -4390,6 +4424,30 @@ static int32_t lbvh_i_order_by_keys(lbvh *tree, const lbvh_real *data, size_t st
     return lbvh_i_key_prefixes(tree, keys, 0, tree->n);
 }
 
+enum { LBVH_I_GLANCE = 16, LBVH_I_CLOSE_BITS = 11 };
+
+/* Will quantiles probably be taken? Then the sample comes first, and the elements are sorted once.
+   Of a few elements half of the neighbours by code differ in the last bits alone: as many cells
+   hold about 2^15 / 2^11 of them, and so the sample has more than LBVH_I_ALIKE equal codes. */
+static int lbvh_i_seems_coarse(const lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    uint64_t code[LBVH_I_GLANCE];
+    lbvh_real min[3], max[3];
+    int32_t k, slot, close = 0;
+    if (tree->n < LBVH_I_SAMPLE) return 0;
+    for (k = 0; k < LBVH_I_GLANCE; k++) {
+        uint64_t own;
+        (void)lbvh_box_of(&tree->desc, data, stride,
+                          lbvh_i_sample_id(k * (LBVH_I_SAMPLE / LBVH_I_GLANCE), tree->n), min, max);
+        own = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
+        for (slot = k; slot > 0 && code[slot - 1] > own; slot--) code[slot] = code[slot - 1];
+        code[slot] = own;
+    }
+    for (k = 1; k < LBVH_I_GLANCE; k++)
+        close += (code[k - 1] ^ code[k]) >> LBVH_I_CLOSE_BITS == 0;
+    return close >= LBVH_I_GLANCE / 2;
+}
+
 /* The steps of lbvh_i_build_plain. */
 static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_t stride,
                                         int32_t n)
@@ -4397,15 +4455,18 @@ static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_
     lbvh_i_keys keys;
     lbvh_i_quantiles room;
     lbvh_real least[3], most[3];
+    int32_t equal;
+    int early;
     lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
     if (result != LBVH_OK) return result;
     lbvh_i_begin_nodes(tree, n, least, most);
     if (n == 0) return LBVH_OK;
     keys = lbvh_i_key_room(tree);
-    keys.quantiles = lbvh_i_take_quantiles(tree, data, stride,
-                                           lbvh_i_order_by_keys(tree, data, stride, &keys), least,
-                                           most, lbvh_i_behind_keys(&keys, n), &room);
-    if (keys.quantiles) (void)lbvh_i_order_by_keys(tree, data, stride, &keys);
+    early = lbvh_i_seems_coarse(tree, data, stride);
+    equal = early ? LBVH_I_ALIKE : lbvh_i_order_by_keys(tree, data, stride, &keys);
+    keys.quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, least, most,
+                                           lbvh_i_behind_keys(&keys, n), &room);
+    if (early || keys.quantiles) (void)lbvh_i_order_by_keys(tree, data, stride, &keys);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_key_ploc(tree, data, stride, &keys);
     lbvh_i_key_leaves(tree, data, stride, &keys, 0, n);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
@@ -5889,6 +5950,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     lbvh_i_quantiles room;
     lbvh_result result;
     int32_t equal;
+    int early;
     lbvh_i_begin_build(&job, tree, data, stride, n);
     result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
     if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
@@ -5897,12 +5959,15 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     centres = job.of.centres[0];
-    result = lbvh_i_order_in_pieces(&job, &equal);
+    early = lbvh_i_seems_coarse(tree, data, stride);
+    if (early) equal = LBVH_I_ALIKE;
+    else result = lbvh_i_order_in_pieces(&job, &equal);
     if (result == LBVH_OK)
         job.keys.quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, centres.least,
                                                    centres.most,
                                                    lbvh_i_behind_keys(&job.keys, n), &room);
-    if (job.keys.quantiles) result = lbvh_i_order_in_pieces(&job, &equal);
+    if (result == LBVH_OK && (early || job.keys.quantiles))
+        result = lbvh_i_order_in_pieces(&job, &equal);
     if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);

@@ -2599,10 +2599,13 @@ static void lbvh_i_update_trees(lbvh_world *world)
     int t;
     lbvh_i_count_changes(world, leaves);
     for (t = 0; t < 2; t++) {
+        int const alone = world->tree[t].leaves == 1 && leaves[t].members == 1 &&
+                          leaves[t].changed == 1;   /* the root is a leaf, and stays one */
         ways.many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
         if (ways.many[t]) world->tree[t].changes += leaves[t].changed;
-        ways.rebuild[t] = ways.many[t] && (leaves[t].changed > leaves[t].members / 4 ||
-                                           world->tree[t].changes > leaves[t].members);
+        ways.rebuild[t] = ways.many[t] && !alone &&
+                          (leaves[t].changed > leaves[t].members / 4 ||
+                           world->tree[t].changes > leaves[t].members);
         ways.whole[t] = ways.many[t] && !ways.rebuild[t] &&
                         leaves[t].changed > world->tree[t].leaves / LBVH_I_WHOLE_OF;
     }

@@ -28,6 +28,7 @@
 #include "tests/bench/sah.h"
 #include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
+#include "tests/bench/worst_worlds.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -1680,59 +1681,174 @@ static const way default_trees[DEFAULT_TREES] = {{"default", (lbvh_builder)0, 0}
                                                  {"SPLIT", LBVH_SPLIT, 63},
                                                  {"PLOC", LBVH_PLOC, 63}};
 
+/* Bounds that are given, in the rows that have them. */
+enum { DEFAULT_TRIES = DEFAULT_TREES + 1 };
+
 static void work_build_and_count(void *user) { work_build(user); work_count_pairs(user); }
 static void work_build_and_within(void *user) { work_build(user); work_within(user); }
 
 /* A row: the call, with a tree for each setting. */
-static void default_tree_row(const workload *w, job jobs[DEFAULT_TREES], const char *call,
-                             void (*work)(void *))
+static void default_tree_row(const workload *w, job jobs[DEFAULT_TRIES], int tries,
+                             const char *call, void (*work)(void *))
 {
-    bench_setting settings[DEFAULT_TREES];
+    bench_setting settings[DEFAULT_TRIES];
     int k;
-    for (k = 0; k < DEFAULT_TREES; k++) {
-        settings[k].name = default_trees[k].name;
+    for (k = 0; k < tries; k++) {
+        settings[k].name = k < DEFAULT_TREES ? default_trees[k].name : "bounds given";
         settings[k].work = work;
         settings[k].job = &jobs[k];
     }
-    bench_defaults_row(w->name, w->n, call, settings, DEFAULT_TREES, bench_turn_ms, "");
+    bench_defaults_row(w->name, w->n, call, settings, tries, bench_turn_ms, "");
 }
 
-static void default_tree_rows(workload *w)
+/* edge: of the cube that holds all but a few elements; 0: all. */
+static void default_tree_rows(workload *w, float edge)
 {
-    job jobs[DEFAULT_TREES];
-    int k;
-    for (k = 0; k < DEFAULT_TREES; k++) {
+    job jobs[DEFAULT_TRIES];
+    int const tries = edge > 0 ? DEFAULT_TRIES : DEFAULT_TREES;
+    int k, a;
+    for (k = 0; k < tries; k++) {
         jobs[k] = new_job(w);
-        jobs[k].desc.builder = default_trees[k].builder;
-        jobs[k].desc.bits = default_trees[k].bits;
+        if (k < DEFAULT_TREES) {
+            jobs[k].desc.builder = default_trees[k].builder;
+            jobs[k].desc.bits = default_trees[k].bits;
+        } else
+            for (a = 0; a < 3; a++) jobs[k].desc.max[a] = edge;
         jobs[k].queries = queries_of(w, &asks[0]);
         jobs[k].counts = (int32_t *)bench_alloc((size_t)w->n * sizeof *jobs[k].counts);
         work_build(&jobs[k]);
     }
-    default_tree_row(w, jobs, "build", work_build);
+    default_tree_row(w, jobs, tries, "build", work_build);
     if (w->desc.kind == LBVH_POINTS) {
-        default_tree_row(w, jobs, "count within", work_within);
-        default_tree_row(w, jobs, "build + count within", work_build_and_within);
+        default_tree_row(w, jobs, tries, "count within", work_within);
+        default_tree_row(w, jobs, tries, "build + count within", work_build_and_within);
     } else {
-        default_tree_row(w, jobs, "count pairs", work_count_pairs);
-        default_tree_row(w, jobs, "build + count pairs", work_build_and_count);
+        default_tree_row(w, jobs, tries, "count pairs", work_count_pairs);
+        default_tree_row(w, jobs, tries, "build + count pairs", work_build_and_count);
     }
-    for (k = 0; k < DEFAULT_TREES; k++) free_job(&jobs[k]);
+    for (k = 0; k < tries; k++) free_job(&jobs[k]);
     free_workload(w);
+}
+
+/* ---- the same of hard inputs ---- */
+
+/* The mixture of two sizes; the last box is far away, or (half_space) half of the space. */
+static workload far_box(int32_t n, int half_space)
+{
+    workload w = bidisperse(n);
+    float *const last = w.data + 6 * (size_t)(w.n - 1);
+    int a;
+    w.name = half_space ? "a half space" : "a box is far";
+    for (a = 0; a < 3; a++) {
+        last[a] = half_space ? -1e9f : 1e6f;
+        last[3 + a] = half_space ? 1e9f : 1e6f;
+    }
+    if (half_space) last[4] = -1;
+    return w;
+}
+
+/* Points of which the last is far away, or one of 16 is at the middle. */
+static workload worst_points(int32_t n, int coincident)
+{
+    workload w = uniform(n);
+    size_t i;
+    w.name = coincident ? "coincident" : "a point is far";
+    w.pairs = 0;
+    if (!coincident) w.data[3 * (size_t)n - 1] = 1e6f;
+    else
+        for (i = 0; i < (size_t)n; i += 16)
+            w.data[3 * i] = w.data[3 * i + 1] = w.data[3 * i + 2] = 0.5f;
+    point_boxes(&w);
+    return w;
+}
+
+/* Thin triangles in all directions, of length 0.1 in a cube. */
+static workload slivers(int32_t n)
+{
+    workload w = new_workload("slivers", n, LBVH_TRIANGLES, 9);
+    wl_random r = wl_seed(11);
+    int32_t i;
+    int a;
+    for (i = 0; i < n; i++)
+        for (a = 0; a < 3; a++) {
+            float *const t = w.data + 9 * (size_t)i;
+            float const reach = 0.1f * (wl_u(&r) - 0.5f);
+            t[a] = wl_u(&r);
+            t[3 + a] = t[a] + 0.5f * reach + 1e-5f * wl_u(&r);
+            t[6 + a] = t[a] + reach;
+        }
+    must(lbvh_boxes(&w.desc, w.data, 0, w.n, w.boxes, NULL));
+    return w;
+}
+
+/* Points near the triangles, and what is nearest to each: a wide tree over each tree. */
+static void work_build_and_closest(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    work_build((job *)(uintptr_t)w->binary.j);
+    work_collapse(w);
+    work_closest_points(w);
+}
+
+static void default_closest_row(workload *of)
+{
+    job jobs[DEFAULT_TREES];
+    wide_job wide[DEFAULT_TREES];
+    bench_setting settings[DEFAULT_TREES];
+    float *points = (float *)bench_alloc(3 * (size_t)of->n * sizeof *points);
+    lbvh_closest *closest = (lbvh_closest *)bench_alloc((size_t)of->n * sizeof *closest);
+    int k;
+    wl_uniform(of->n, 12, points);
+    for (k = 0; k < DEFAULT_TREES; k++) {
+        jobs[k] = new_job(of);
+        jobs[k].desc.builder = default_trees[k].builder;
+        jobs[k].desc.bits = default_trees[k].bits;
+        memset(&wide[k], 0, sizeof wide[k]);
+        wide[k].binary.j = &jobs[k];
+        wide[k].desc.copy = 1;
+        wide[k].points = points;
+        wide[k].count = of->n;
+        wide[k].closest = closest;
+        settings[k].name = default_trees[k].name;
+        settings[k].work = work_build_and_closest;
+        settings[k].job = &wide[k];
+        work_build_and_closest(&wide[k]);
+    }
+    bench_defaults_row(of->name, of->n, "build + closest points", settings, DEFAULT_TREES,
+                       bench_turn_ms, "");
+    for (k = 0; k < DEFAULT_TREES; k++) {
+        lbvh_wide_free(&wide[k].wide);
+        free_job(&jobs[k]);
+    }
+    free(points);
+    free(closest);
 }
 
 static void bench_defaults(int32_t n)
 {
+    int32_t const few = n > 100000 ? 100000 : n;
     workload w = bidisperse(n);
     bench_defaults_title("defaults: trees with nothing set");
-    default_tree_rows(&w);
+    default_tree_rows(&w, 0);
     w = uniform(n);
-    default_tree_rows(&w);
+    default_tree_rows(&w, 0);
     w = dam(n);
-    default_tree_rows(&w);
+    default_tree_rows(&w, 0);
     w = knot_for(n);
-    default_tree_rows(&w);
+    default_tree_rows(&w, 0);
+    w = far_box(few, 0);
+    default_tree_rows(&w, WL_EDGE * cbrtf((float)few / WL_SMALL));
+    w = far_box(few, 1);
+    default_tree_rows(&w, WL_EDGE * cbrtf((float)few / WL_SMALL));
+    w = worst_points(few, 0);
+    default_tree_rows(&w, 1);
+    w = worst_points(few > 20000 ? 20000 : few, 1);
+    default_tree_rows(&w, 1);
+    w = slivers(few / 5);
+    default_closest_row(&w);
+    default_tree_rows(&w, 0);
     bench_defaults_end();
+    worst_worlds(few > 20000 ? 20000 : few);
 }
 
 /* ---- all of it ---- */

@@ -65,6 +65,7 @@ typedef struct workload {
     float *frame[2];
     float radius;
     int64_t pairs;      /* ordered, within the radius, in frame 0; 0: not known */
+    int open;           /* the box is not given */
 } workload;
 
 /* As generated, or in Morton order. */
@@ -118,7 +119,7 @@ static job new_job(const workload *w)
     memset(&j, 0, sizeof j);
     j.w = w;
     j.cells.cell = w->radius;
-    j.cells.max[0] = j.cells.max[1] = j.cells.max[2] = 1;
+    j.cells.max[0] = j.cells.max[1] = j.cells.max[2] = w->open ? 0 : 1;
     j.desc.radius = w->radius;
     j.desc.grow = 1;
     return j;
@@ -1187,6 +1188,7 @@ static void default_list_row(const workload *w, int half)
         jobs[k].j.cells.cell = default_lists[k].cells == 1 ? w->radius : 0;
         jobs[k].j.cells.radius = default_lists[k].cells == 0 ? w->radius : 0;
         jobs[k].j.cells.split = default_lists[k].split;
+        jobs[k].j.cells.unbounded = w->open && default_lists[k].cells == 1;
         jobs[k].j.desc.half = half;
         jobs[k].j.desc.layout = default_lists[k].layout;
         jobs[k].by_tree = default_lists[k].by_tree;
@@ -1204,6 +1206,24 @@ static void default_list_row(const workload *w, int half)
     }
 }
 
+/* One particle a million edges away; then one of 16 at the middle. */
+static void default_worst_rows(int32_t n)
+{
+    int kind, half;
+    for (kind = 0; kind < 2; kind++) {
+        workload w = uniform(n, 30, 0);
+        int32_t i;
+        strcpy(w.name, kind ? "30, coincident" : "30, one is far");
+        w.open = 1;
+        if (!kind) w.frame[0][3 * (size_t)n - 1] = 1e6f;
+        else
+            for (i = 0; i < n; i += 16)
+                w.frame[0][3 * i] = w.frame[0][3 * i + 1] = w.frame[0][3 * i + 2] = 0.5f;
+        for (half = 0; half < 2; half++) default_list_row(&w, half);
+        free_workload(&w);
+    }
+}
+
 static void bench_defaults(int32_t n)
 {
     static const double neighbors[] = {0.1, 2, 8, 30, 100, 300};
@@ -1218,6 +1238,7 @@ static void bench_defaults(int32_t n)
             for (half = 0; half < 2; half++) default_list_row(&w, half);
             free_workload(&w);
         }
+    default_worst_rows(n > 20000 ? 20000 : n);
     bench_defaults_end();
 }
 

@@ -929,11 +929,18 @@ static const struct { const char *name; ugrid_method method; int cells, split; }
 };
 enum { TRIES = sizeof tries / sizeof *tries, TRIES_IN_ORDER = TRIES - 1 };
 
+static void work_first_build(void *user)
+{
+    job *j = (job *)user;
+    ugrid_free(&j->grid);
+    work_build(j);
+}
 static void work_build_and_count(void *user) { work_build(user); work_count(user); }
 
 /* The searches are in the order of the cells, which LIST has not. */
 static const struct { const char *name; void (*work)(void *); int flags, tries; }
     default_calls[] = {
+    {"first build", work_first_build, 0, TRIES_IN_ORDER},
     {"build", work_build, 0, TRIES_IN_ORDER},
     {"build + count pairs", work_build_and_pairs, 0, TRIES},
     {"build + count by place", work_build_and_count, UGRID_PLACES, TRIES_IN_ORDER},
@@ -999,9 +1006,13 @@ static void defaults_rows(workload *w, int dim)
     free(w->pos);
 }
 
-/* n points in a square or a cube, with so many neighbours each; clumps: in 5 clumps far apart,
-   without a box. */
-static workload defaults_points(const char *name, int dim, int32_t n, double neighbors, int clumps)
+/* Where points are. FAR: one of them is a million edges away. COINCIDENT: one of 16 is at the
+   middle. Only EVEN points have a box that is given. */
+typedef enum points_kind { EVEN, CLUMPS, FAR, COINCIDENT } points_kind;
+
+/* n points in a square or a cube, with so many neighbours each. */
+static workload defaults_points(const char *name, int dim, int32_t n, double neighbors,
+                                points_kind kind)
 {
     workload w = {NULL, 0, NULL, 0, {0, 0, 0}, 0};
     wl_random r = wl_seed(9);
@@ -1010,20 +1021,26 @@ static workload defaults_points(const char *name, int dim, int32_t n, double nei
     w.n = n;
     w.pos = (float *)bench_alloc((size_t)dim * (size_t)n * sizeof *w.pos);
     for (k = 0; k < (size_t)dim * (size_t)n; k++)
-        w.pos[k] = wl_u(&r) + (clumps ? 20 * (float)(k / (size_t)dim % 5) : 0);
+        w.pos[k] = wl_u(&r) + (kind == CLUMPS ? 20 * (float)(k / (size_t)dim % 5) : 0);
+    if (kind == FAR) w.pos[k - 1] = 1e6f;
+    for (k = 0; k < (size_t)dim * (size_t)n && kind == COINCIDENT; k++)
+        if (k / (size_t)dim % 16 == 0) w.pos[k] = 0.5f;
     w.radius = dim == 2 ? (float)sqrt(neighbors / (3.14159265 * n)) : wl_radius(n, neighbors);
-    if (clumps) w.radius *= dim == 2 ? sqrtf(5) : cbrtf(5);
-    for (k = 0; k < (size_t)dim && !clumps; k++) w.max[k] = 1;
+    if (kind == CLUMPS) w.radius *= dim == 2 ? sqrtf(5) : cbrtf(5);
+    for (k = 0; k < (size_t)dim && kind == EVEN; k++) w.max[k] = 1;
     return w;
 }
 
 static void bench_defaults(int32_t n)
 {
-    static const struct { const char *name; int dim; double neighbors; int clumps; } sets[] = {
-        {"2D, 0.02 neighbours", 2, 0.02, 0}, {"2D, 2", 2, 2, 0}, {"2D, 5", 2, 5, 0},
-        {"2D, 10", 2, 10, 0},                {"2D, 46", 2, 46, 0}, {"3D, 0.02", 3, 0.02, 0},
-        {"3D, 2", 3, 2, 0},                  {"3D, 8", 3, 8, 0}, {"3D, 46", 3, 46, 0},
-        {"3D, 300", 3, 300, 0},              {"3D, clumps, 20", 3, 20, 1}
+    static const struct { const char *name; int dim; double neighbors; points_kind kind; }
+        sets[] = {
+        {"2D, 0.02 neighbours", 2, 0.02, EVEN}, {"2D, 2", 2, 2, EVEN}, {"2D, 5", 2, 5, EVEN},
+        {"2D, 10", 2, 10, EVEN}, {"2D, 46", 2, 46, EVEN}, {"3D, 0.02", 3, 0.02, EVEN},
+        {"3D, 2", 3, 2, EVEN}, {"3D, 8", 3, 8, EVEN}, {"3D, 46", 3, 46, EVEN},
+        {"3D, 300", 3, 300, EVEN}, {"3D, clumps, 20", 3, 20, CLUMPS}, {"2D, far, 20", 2, 20, FAR},
+        {"3D, far, 20", 3, 20, FAR}, {"2D, coincident, 20", 2, 20, COINCIDENT},
+        {"3D, coincident, 20", 3, 20, COINCIDENT}
     };
     int32_t const few = bench.small ? n : 20000;
     size_t k;
@@ -1038,7 +1055,7 @@ static void bench_defaults(int32_t n)
     w = dam(n);
     defaults_rows(&w, 3);
     for (k = 0; k < sizeof sets / sizeof *sets; k++) {
-        w = defaults_points(sets[k].name, sets[k].dim, few, sets[k].neighbors, sets[k].clumps);
+        w = defaults_points(sets[k].name, sets[k].dim, few, sets[k].neighbors, sets[k].kind);
         defaults_rows(&w, sets[k].dim);
     }
     bench_defaults_end();

@@ -122,6 +122,19 @@ static void test_build(void **state)
     }
 }
 
+/* Where elements are far from the others, they are sorted once, as they are in a lattice that is
+   fit; codes by quantiles take most of the rest. */
+static void test_build_far(void **state)
+{
+    double const even = build_work(LBVH_MERGE, 3, EVEN, 8192);
+    (void)state;
+    NEED_COUNT();
+    costs_show("lbvh_build, an element", "even", even);
+    costs_show("lbvh_build, an element", "one far", build_work(LBVH_MERGE, 3, ONE_FAR, 8192));
+    CHECK_BELOW(build_work(LBVH_MERGE, 3, ONE_FAR, 8192), 1.6 * even);
+    CHECK_BELOW(build_work(LBVH_MERGE, 3, HALF_SPACE, 8192), 1.6 * even);
+}
+
 /* lbvh_nearest_rows takes 16 bytes a point, lbvh_split_top 4 a leaf: once, and given back. */
 static void check_borrowed(lbvh *tree, const real *boxes, purse *p)
 {
@@ -568,7 +581,7 @@ static void test_mesh(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_build), TEST(test_memory), TEST(test_pairs), TEST(test_searches),
+        TEST(test_build), TEST(test_build_far), TEST(test_memory), TEST(test_pairs), TEST(test_searches),
         TEST(test_nearest_ties), TEST(test_nearest_rows), TEST(test_nearest_many),
         TEST(test_linear), TEST(test_wide), TEST(test_mesh),
     };

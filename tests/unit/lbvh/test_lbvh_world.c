@@ -710,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_powers),        cmocka_unit_test(test_many_deep_ways),
         cmocka_unit_test(test_few_move),
         cmocka_unit_test(test_far_objects),   cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_one_moves),
         cmocka_unit_test(test_boxes_shrink),  cmocka_unit_test(test_boxes_last),
         cmocka_unit_test(test_largest_boxes), cmocka_unit_test(test_between_updates),
         cmocka_unit_test(test_box_casts_by_hand), cmocka_unit_test(test_bits_of_zero)};

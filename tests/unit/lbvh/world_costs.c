@@ -315,6 +315,43 @@ static void forbid(void *array, size_t bytes, int access)
 #endif
 
 /* Steps with one mover look at no object at rest, nor at its boxes: they cannot be read. */
+/* The one object that moves passes others at rest; now and then it leaves, and another one comes in
+   the same update, or none. Its pairs are those that overlap. */
+static void test_one_moves(void **state)
+{
+    enum { N = 100, STEPS = 60 };
+    static const lbvh_state rest[2] = {LBVH_SLEEPING, LBVH_FIXED};
+    int kind, i, step;
+    (void)state;
+    for (kind = 0; kind < 2; kind++) {
+        lbvh_world world = new_world(2, 0);
+        double p[3] = {0, 0, 0};
+        lbvh_id id = 0;
+        for (i = 0; i < N; i++) {
+            p[0] = i % 10;
+            p[1] = i / 10;
+            put_in(&world, p, 0.25, rest[kind]);
+        }
+        for (step = 0; step < STEPS; step++) {
+            int pairs = 0;
+            real box[6];
+            p[0] = 0.15 * step + 0.01;
+            p[1] = 0.1 * step + 0.01;
+            if (step % 14 == 5 || step % 14 == 12)
+                CHECK_RESULT(lbvh_world_remove(&world, id), LBVH_OK);
+            if (step % 14 == 0 || step % 14 == 5) id = put_in(&world, p, 0.4, LBVH_MOVING);
+            box_around(box, p, 2, 0.4);
+            if (step % 14 < 12) CHECK_RESULT(lbvh_world_move(&world, id, box, NULL), LBVH_OK);
+            CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
+            CHECK_RESULT(lbvh_world_validate(&world), LBVH_OK);
+            for (i = 0; i < N && step % 14 < 12; i++)
+                pairs += fabs(p[0] - i % 10) < 0.65 && fabs(p[1] - i / 10) < 0.65;
+            assert_int_equal(world.pairs, pairs);
+        }
+        lbvh_world_free(&world);
+    }
+}
+
 static void test_rest(void **state)
 {
 #if HAVE_PAGES
