@@ -785,17 +785,20 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
    (LBVH_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
+#if defined(LBVH_I_KEEP_BY_BARRIER)
+#define LBVH_I_KEEP(x) x = __builtin_assoc_barrier(x)
+#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+#define LBVH_I_KEEP(x) __asm__("" : "+x"(x))
+#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__aarch64__)
+#define LBVH_I_KEEP(x) __asm__("" : "+w"(x))
+#elif defined(LBVH_I_KEEP_BY_ASM)
+#define LBVH_I_KEEP(x) __asm__("" : "+m"(x))
+#else
+#define LBVH_I_KEEP(x) ((void)(x))
+#endif
 LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
 {
-#if defined(LBVH_I_KEEP_BY_BARRIER)
-    x = __builtin_assoc_barrier(x);
-#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
-    __asm__("" : "+x"(x));
-#elif defined(LBVH_I_KEEP_BY_ASM) && defined(__aarch64__)
-    __asm__("" : "+w"(x));
-#elif defined(LBVH_I_KEEP_BY_ASM)
-    __asm__("" : "+m"(x));
-#endif
+    LBVH_I_KEEP(x);
     return x;
 }
 
@@ -6214,11 +6217,7 @@ LBVH_FN double lbvh_i_product(double a, double b)
     return __dmul_rn(a, b);
 #else
     a *= b;
-#if defined(LBVH_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
-    __asm__("" : "+x"(a));
-#elif defined(LBVH_I_KEEP_BY_ASM)
-    __asm__("" : "+m"(a));
-#endif
+    LBVH_I_KEEP(a);
     return a;
 #endif
 }

@@ -1188,12 +1188,6 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
-/* Is the source the body that is the target? */
-NBODY_FN int nbody_i_is_self(const nbody_i_source *s, const nbody_i_target *t)
-{
-    return s->place == t->place && s->place >= 0;
-}
-
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
    (Kalms equation 6: j != i). */
 NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
@@ -1209,7 +1203,7 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
     }
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
-    if (law->potential && nbody_i_in_potential(law, d2, nbody_i_is_self(s, t)))
+    if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
@@ -1482,11 +1476,7 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
 /* The cell of level 0: all n bodies, and only itself beside it. */
 NBODY_FN nbody_cell nbody_i_root(int32_t n)
 {
-    nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
-    root = nbody_i_child(&above, -1, 0, 0, n);
-    root.level = 0;
-    root.beside_count = 1;
-    root.beside[0] = 0;
+    nbody_cell const root = {0, 0, 0, n, -1, -1, 0, 0, 1, 0, {0, -1, -1, -1, -1, -1, -1, -1, -1}};
     return root;
 }
 
@@ -1569,8 +1559,8 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
         if (at[k] < 0) continue;
         if (child[k] < 0 &&
             (s > NBODY_I_SPAN ? nbody_i_touch(sim, &cells[at[k]], cell)
-                               : nbody_i_spans(x[k], s, cx, bits) &&
-                                     nbody_i_spans(y[k], s, cy, bits)))
+                              : nbody_i_spans(x[k], s, cx, bits) &&
+                                    nbody_i_spans(y[k], s, cy, bits)))
             cell->beside[found++] = at[k];
         NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
@@ -1654,14 +1644,6 @@ NBODY_FN nbody_real nbody_i_within_cell(const nbody *sim, const nbody_cell *cell
     return (nbody_real)(at > 1 ? 1 : at > 0 ? at : 0);
 }
 
-/* Does a point, which may lie anywhere, belong to the cell or one beside it, along one axis? */
-NBODY_FN int nbody_i_beside_point(const nbody *sim, const nbody_cell *cell, int axis, nbody_real x)
-{
-    double const at = nbody_i_product((double)x - nbody_i_corner_of(sim, cell, axis),
-                                      nbody_i_cells_per_unit(sim->frame, cell->level));
-    return at >= -1 && at < 2;
-}
-
 /* Column or row of a coordinate on level 48. The difference is rounded; where that went across the
    border of a cell, it is corrected. */
 NBODY_FN int64_t nbody_i_deep_column(const nbody_frame *frame, int axis, nbody_real x)
@@ -1706,27 +1688,24 @@ NBODY_FN int nbody_i_shift_of(const nbody *sim, int level)
     return 2 * (nbody_i_is_deep(sim) ? 15 - level % 16 : sim->desc.levels - 2 - level);
 }
 
-/* Deep trees with MASS_CENTRES: are the children of a cell large enough? */
-NBODY_FN int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
-{
-    double const least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45),
-                 x = fabs(nbody_i_corner_of(sim, cell, 0)),
-                 y = fabs(nbody_i_corner_of(sim, cell, 1));
-    return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
-}
-
 /* Deep trees, from level 17 on: not where bodies would stay together, in a cell of the last level.
-   (They are sorted: then the first and the last are in it.) Many at one point are one leaf. */
+   (They are sorted: then the first and the last are in it.) Many at one point are one leaf.
+   MASS_CENTRES: not where children would be too small. */
 NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
 {
     int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    double x, y;
     int a, together = sim->desc.leaf > 0;
     for (a = 0; a < 2; a++) {
         const nbody_real *at = (a == 0 ? sim->x : sim->y) + cell->first;
         together = together && nbody_i_deep_column(sim->frame, a, at[0]) >> shift ==
                                    nbody_i_deep_column(sim->frame, a, at[cell->count - 1]) >> shift;
     }
-    return !together && (sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell));
+    if (together || sim->desc.sources == NBODY_CHEBYSHEV) return !together;
+    x = fabs(nbody_i_corner_of(sim, cell, 0));
+    y = fabs(nbody_i_corner_of(sim, cell, 1));
+    return nbody_i_edge(sim->frame, cell->level + 1) >=
+           nbody_i_product(nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45), x > y ? x : y);
 }
 
 /* Is a cell to be divided? */
@@ -1821,23 +1800,17 @@ typedef struct nbody_near {
     int32_t at;                 /* next, -1: done */
 } nbody_near;
 
-/* The walk of nbody_near from cell `at` on. */
-NBODY_FN nbody_near nbody_i_near_from(const nbody *sim, int32_t of, nbody_real x, nbody_real y,
-                                      int32_t at)
-{
-    nbody_near const walk = {-1, 0, sim, of, x, y, 0, at};
-    return walk;
-}
-
 NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
 {
-    return nbody_i_near_from(sim, leaf, 0, 0, sim->cell[leaf].beside[0]);
+    nbody_near const walk = {-1, 0, sim, leaf, 0, 0, 0, sim->cell[leaf].beside[0]};
+    return walk;
 }
 
 /* The point is in the units of the arrays. */
 NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y)
 {
-    return nbody_i_near_from(sim, -1, x, y, 0);
+    nbody_near const walk = {-1, 0, sim, -1, x, y, 0, 0};
+    return walk;
 }
 
 /* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
@@ -1851,22 +1824,22 @@ NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axi
     return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
 }
 
-/* Is a cell too close to a point to act by its sources? */
-NBODY_FN int nbody_i_close_to_point(const nbody_near *walk, const nbody_cell *cell)
+/* Along one axis, is a point in the cell's column (row), or in one beside it? The point may lie
+   anywhere. */
+NBODY_FN int nbody_i_beside_point(const nbody *sim, const nbody_cell *cell, int axis, nbody_real x)
 {
-    const nbody_frame *frame = walk->sim->frame;
-    int32_t x, y;
-    if (nbody_i_is_periodic(walk->sim)) {
-        uint32_t const bits = (1u << cell->level) - 1;
-        return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
-               nbody_i_spans(nbody_i_column(frame, cell->level, 1, walk->y), 0, cell->y, bits);
+    int32_t const of_cell = axis == 0 ? cell->x : cell->y;
+    int32_t of_point;
+    if (nbody_i_is_periodic(sim))
+        return nbody_i_spans(nbody_i_column(sim->frame, cell->level, axis, x), 0, of_cell,
+                             (1u << cell->level) - 1);
+    if (nbody_i_is_deep(sim)) {
+        double const at = nbody_i_product((double)x - nbody_i_corner_of(sim, cell, axis),
+                                          nbody_i_cells_per_unit(sim->frame, cell->level));
+        return at >= -1 && at < 2;
     }
-    if (nbody_i_is_deep(walk->sim))
-        return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
-               nbody_i_beside_point(walk->sim, cell, 1, walk->y);
-    x = nbody_i_any_column(frame, cell->level, 0, walk->x);
-    y = nbody_i_any_column(frame, cell->level, 1, walk->y);
-    return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
+    of_point = nbody_i_any_column(sim->frame, cell->level, axis, x);
+    return of_cell >= of_point - 1 && of_cell <= of_point + 1;
 }
 
 /* Is a cell too close to the target to act by its sources? Levels 0 and 1 have no sources. */
@@ -1875,7 +1848,9 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     const nbody_cell *leaf;
     if (cell->level < 2) return 1;
     leaf = walk->of >= 0 ? &walk->sim->cell[walk->of] : NULL;
-    if (!leaf || leaf->child >= 0) return nbody_i_close_to_point(walk, cell);
+    if (!leaf || leaf->child >= 0)
+        return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
+               nbody_i_beside_point(walk->sim, cell, 1, walk->y);
     return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
                                      : nbody_i_touch(walk->sim, leaf, cell);
 }
@@ -2193,7 +2168,7 @@ NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u
 
 /* The interpolated value: along the rows first, then across them. */
 NBODY_FN nbody_real nbody_i_interpolate(const nbody_rule *rule, const nbody_i_stencil *sx,
-                                    const nbody_i_stencil *sy, const nbody_real *value)
+                                        const nbody_i_stencil *sy, const nbody_real *value)
 {
     nbody_real sum = 0;
     int i, j;
@@ -2269,11 +2244,6 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
    cell. */
 typedef struct nbody_i_moments { double m, mx, my, mxx, mxy, myy; } nbody_i_moments;
 
-NBODY_FN void nbody_i_clear_moments(nbody_i_moments *moments)
-{
-    moments->m = moments->mx = moments->my = moments->mxx = moments->mxy = moments->myy = 0;
-}
-
 /* Adds a body, or a source of a child with its own moments. */
 NBODY_FN void nbody_i_accumulate(nbody_i_moments *moments, double x, double y,
                                  const nbody_i_source *s)
@@ -2312,14 +2282,6 @@ NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
                            : nbody_i_virtual(sim, child);
 }
 
-/* Column (or row) of a point's sub-cell. from_corner: its distance to the cell's corner along that
-   axis. */
-NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int subcells)
-{
-    double const at = nbody_i_product(from_corner, subcells_per_unit);
-    return at >= subcells - 1 ? subcells - 1 : at > 0 ? (int)at : 0;
-}
-
 /* The grid of sub-cells: the cell's lower left corner, and sub-cells per unit of length. */
 typedef struct nbody_i_subgrid { double x, y, per_unit; int subcells; } nbody_i_subgrid;
 
@@ -2337,8 +2299,12 @@ NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *
 /* The number of the sub-cell that holds a point. */
 NBODY_FN int nbody_i_subcell_at(const nbody_i_subgrid *grid, nbody_real x, nbody_real y)
 {
-    return nbody_i_subcell((double)x - grid->x, grid->per_unit, grid->subcells) +
-           nbody_i_subcell((double)y - grid->y, grid->per_unit, grid->subcells) * grid->subcells;
+    double const along = nbody_i_product((double)x - grid->x, grid->per_unit),
+                 across = nbody_i_product((double)y - grid->y, grid->per_unit);
+    int const last = grid->subcells - 1,
+              column = along >= last ? last : along > 0 ? (int)along : 0,
+              row = across >= last ? last : across > 0 ? (int)across : 0;
+    return column + row * grid->subcells;
 }
 
 /* The sums of one sub-cell over the sources of all children. */
@@ -2346,10 +2312,9 @@ NBODY_FN nbody_i_moments nbody_i_subcell_moments(const nbody *sim, const nbody_c
                                                  int subcell)
 {
     nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
-    nbody_i_moments moments;
+    nbody_i_moments moments = {0, 0, 0, 0, 0, 0};
     int c;
     int32_t s;
-    nbody_i_clear_moments(&moments);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
@@ -2469,31 +2434,6 @@ NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
     return (int)(y * 7 + x);
 }
 
-/* One entry in double: edge = side of the cells, log_length as in the law. */
-NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge,
-                                  double soften2, int offset, int32_t b, int32_t a,
-                                  double entry[NBODY_I_PARTS])
-{
-    int const side = sim->rule.side;
-    double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] -
-                                                (double)sim->rule.t[a % side]);
-    double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] -
-                                                (double)sim->rule.t[a / side]);
-    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + soften2;
-    double const root = 1 / sqrt(u), over = 1 / u;
-    double const g = nbody_i_by_function(law)       ? nbody_i_function_strength(law, u)
-                     : law->law == NBODY_INVERSE ? over
-                                                  : nbody_i_product(root, over);
-    entry[NBODY_I_X] = nbody_i_product(g, dx);
-    entry[NBODY_I_Y] = nbody_i_product(g, dy);
-    entry[NBODY_I_POTENTIAL] = -root;
-    if (law->law == NBODY_INVERSE)
-        entry[NBODY_I_POTENTIAL] =
-            law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
-    if (nbody_i_by_function(law))
-        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_function_potential(law, u) : 0;
-}
-
 /* Is the offset in the table? Not if both components are at most 1: such cells touch. */
 NBODY_FN int nbody_i_offset_is_far(int offset)
 {
@@ -2501,29 +2441,47 @@ NBODY_FN int nbody_i_offset_is_far(int offset)
     return x < -1 || x > 1 || y < -1 || y > 1;
 }
 
-/* Fills the entries of one offset, source and node, for one level; edge 1 where the table is
-   scale-free. */
+/* Fills the entries of one offset, source and node, for one level, by the law in double; edge 1
+   where the table is scale-free. Padding and near offsets are 0. */
 NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset,
                                  int32_t b, int32_t a)
 {
-    int const tiny = nbody_i_is_small(sim, level);
+    int const side = sim->rule.side, tiny = nbody_i_is_small(sim, level);
     double const edge = nbody_i_scale_free(law) && !tiny ? 1 : nbody_i_edge(sim->frame, level),
                  soften2 = law->softened || tiny ? sim->frame->soften2 : 0;
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
-    if (a < sim->nodes && nbody_i_offset_is_far(offset))
-        nbody_i_table_entry(sim, law, edge, soften2, offset, b, a, entry);
+    if (a < sim->nodes && nbody_i_offset_is_far(offset)) {
+        double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] -
+                                                    (double)sim->rule.t[a % side]);
+        double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] -
+                                                    (double)sim->rule.t[a / side]);
+        double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + soften2;
+        double g = 1 / u, phi = -1 / sqrt(u);
+        if (nbody_i_by_function(law)) {
+            g = nbody_i_function_strength(law, u);
+            phi = law->potential ? nbody_i_function_potential(law, u) : 0;
+        } else if (law->law == NBODY_INVERSE) {
+            phi = law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length
+                                 : 0;
+        } else g = nbody_i_product(-phi, g);
+        entry[NBODY_I_X] = nbody_i_product(g, dx);
+        entry[NBODY_I_Y] = nbody_i_product(g, dy);
+        entry[NBODY_I_POTENTIAL] = phi;
+    }
     for (p = 0; p < NBODY_I_PARTS; p++)
         nbody_i_table_rows(sim, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
 }
 
-/* Factors of the entries on a level: of forces, and of the potential. */
+/* Factors of the entries, or of a series' values at nodes, on a level: of forces, and of the
+   potential. */
 NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int level,
                                   nbody_real scale[NBODY_I_PARTS])
 {
     double const over = 1 / nbody_i_edge(sim->frame, level);
     double const force = law->law == NBODY_INVERSE ? over : nbody_i_product(over, over);
-    int const scale_free = nbody_i_scale_free(law) && !nbody_i_is_small(sim, level);
+    int const scale_free =
+        sim->series || (nbody_i_scale_free(law) && !nbody_i_is_small(sim, level));
     scale[NBODY_I_X] = scale[NBODY_I_Y] = scale_free ? (nbody_real)force : 1;
     scale[NBODY_I_POTENTIAL] =
         scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
@@ -2675,13 +2633,6 @@ NBODY_FN nbody_real nbody_i_log_edge(const nbody *sim, int level)
     return (nbody_real)nbody_i_log(nbody_i_edge(sim->frame, level) * sim->frame->length);
 }
 
-/* Factors of the series' values at nodes. */
-NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale[NBODY_I_PARTS])
-{
-    scale[NBODY_I_X] = scale[NBODY_I_Y] = (nbody_real)(1 / nbody_i_edge(sim->frame, level));
-    scale[NBODY_I_POTENTIAL] = 1;
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>down: L2L and M2L, the nodes of a cell (Kalms section 5.6.6, step 3; there the parent
    distributes the first sum, here the child reads it)
@@ -2741,17 +2692,11 @@ NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
    same order for all cells. */
 typedef struct nbody_i_around { int32_t source[NBODY_I_OFFSETS]; } nbody_i_around;
 
-NBODY_FN void nbody_i_clear_around(nbody_i_around *around)
-{
-    int offset;
-    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) around->source[offset] = -1;
-}
-
 /* The far cells of a cell that act by the table. */
 NBODY_FN void nbody_i_find_around(const nbody *sim, int32_t at, nbody_i_around *around)
 {
     nbody_far walk = nbody_far_of(sim, at);
-    nbody_i_clear_around(around);
+    memset(around, -1, sizeof *around);
     while (nbody_next_far(&walk))
         if (nbody_i_by_table(sim, &sim->cell[walk.cell], &sim->cell[at]))
             around->source[nbody_i_offset(&sim->cell[walk.cell], &sim->cell[at])] = walk.cell;
@@ -2823,7 +2768,7 @@ NBODY_FN void nbody_i_add_local(const nbody *sim, const nbody_i_law *law, int32_
     nbody_real scale[NBODY_I_PARTS];
     int p;
     int32_t k;
-    nbody_i_series_scale(sim, sim->cell[at].level, scale);
+    nbody_i_table_scale(sim, law, sim->cell[at].level, scale);
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
         const nbody_real *value = nbody_i_series_values(sim, p) + a;
         for (k = 0; k < sim->series; k++)
@@ -2840,7 +2785,7 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
     nbody_i_target t = nbody_i_node(sim, at, a);
     nbody_far walk = nbody_far_of(sim, at);
     nbody_i_around around;
-    nbody_i_clear_around(&around);
+    memset(&around, -1, sizeof around);
     if (cell->level > 2) {
         t.partial[NBODY_I_X] = nbody_i_l2l(sim, cell, a, sim->fx);
         t.partial[NBODY_I_Y] = nbody_i_l2l(sim, cell, a, sim->fy);
@@ -2964,15 +2909,6 @@ NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
     return v;
 }
 
-/* What is stored for a potential. */
-NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
-{
-    double const unit = (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
-                                                         ? sim->frame->mass / sim->frame->length
-                                                         : sim->frame->mass);
-    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? nbody_i_stream_unit(unit) : unit);
-}
-
 /* Stores the sums of a target as the fields of body or point i. */
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
                             const nbody_real total[NBODY_I_PARTS],
@@ -2986,9 +2922,15 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
         acc[0] = (nbody_real)v.x;
         acc[1] = (nbody_real)v.y;
     }
-    if (out->potential)
-        out->potential[i] = (nbody_real)nbody_i_stored_potential(
-            sim, (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL]);
+    if (out->potential) {
+        double const mass = sim->frame->mass,
+                     unit = (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
+                                                             ? mass / sim->frame->length
+                                                             : mass);
+        out->potential[i] = (nbody_real)nbody_i_product(
+            (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL],
+            sim->desc.law == NBODY_VORTEX ? nbody_i_stream_unit(unit) : unit);
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3160,8 +3102,8 @@ extern "C" {
    This is the whole method: short, and correct for every input. The functions that it calls stand
    above. It runs with desc.stage = NBODY_ONE_THREAD, and in all stages of a file that defines
    NBODY_PLAIN. All other stages of the serial code are faster forms, with the same bits: >>faster,
-   entered at two seams, nbody_i_build_faster and nbody_i_fields_faster. On the GPU, >>one-thread in
-   cuda/nbody.cu is the same loops.
+   entered at two seams, nbody_i_build_faster and nbody_i_fields_faster. (A third one has room for
+   their sort.) On the GPU, >>one-thread in cuda/nbody.cu is the same loops.
 
        nbody_accelerations
          nbody_i_build             bounds, square and units     >>square-serial, >>square
@@ -3228,15 +3170,17 @@ static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law 
 #define nbody_i_sum_images_on(sim, sets, law, out, first, count) ((void)0)
 #endif
 
-/* The seams. 0: nothing was done. >>faster */
+/* The seams. 0: nothing was done, no room is needed. >>faster */
 #ifdef NBODY_PLAIN
 #define nbody_i_build_faster(sim, input, n, result) 0
 #define nbody_i_fields_faster(sim, sets, law, out, result) ((void)(sets), (void)(law), 0)
+#define nbody_i_counters_faster(sim, n) 0
 #else
 static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
                                 nbody_result *result);
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result);
+static size_t nbody_i_counters_faster(const nbody *sim, int32_t n);
 #endif
 
 /* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of
@@ -3707,8 +3651,6 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
    nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
-/* Into how many pieces tasks cut the sort: >>parallel-run. */
-static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n);
 /* The M2L table, or several: >>kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
@@ -3833,15 +3775,14 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
 /* The frame, and room for n bodies and their sort. */
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
-    int32_t const pieces = nbody_i_sort_pieces(sim, n); /* each has 256 counters: 64 elements */
-    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t),
-                 counters = pieces > 1 ? 64 * (size_t)pieces : 0;
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
     nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
     if (result != NBODY_OK) return result;
     result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
     if (result != NBODY_OK) return result;
     if (sim->desc.method != NBODY_DIRECT)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + counters, work, growth);
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_counters_faster(sim, n),
+                                    work, growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -4216,8 +4157,9 @@ static int nbody_i_has_kept_tables(const nbody_desc *desc)
 enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
 
 /* Tables that are kept at once: of all levels, or as many as there is room for. */
-static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+static int32_t nbody_i_slots(const nbody *sim)
 {
+    int32_t const levels = sim->frame->levels;
     size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
     if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
     if (levels <= 3 || most <= 1) return 1;
@@ -4235,7 +4177,7 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
     now.soften2 = sim->frame->soften2;
     now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
     now.law = (int32_t)law.law + 16 * (int32_t)sim->desc.core;
-    now.slots = nbody_i_slots(sim, sim->frame->levels);
+    now.slots = nbody_i_slots(sim);
     if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
     if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
     if (now.law == kept->law && now.slots == kept->slots &&
@@ -4323,26 +4265,21 @@ static int nbody_i_is_too_shallow(const nbody *sim)
     return 0;
 }
 
-/* The corner of an aligned square of this side that has that of the frame inside; 0: too small. */
-static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2])
-{
-    int a, fits = 1;
-    for (a = 0; a < 2; a++) {
-        origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
-        fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
-    }
-    return fits;
-}
-
-/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
-   no more than there are; nothing is changed. */
+/* The square becomes the smallest aligned one around it, for up to so many levels, and as many as
+   have cells that are not too small. 0: no more than there are; nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
 {
     nbody_frame *frame = sim->frame;
-    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
+    double edge = nbody_i_unit(frame->edge) / 4, origin[2], least = nbody_i_power(-52);
     int32_t most = 1;
-    int a;
-    while (!nbody_i_align(frame, edge, origin)) edge *= 2;
+    int a, fits = 0;
+    while (!fits) {
+        edge *= 2;
+        for (a = 0, fits = 1; a < 2; a++) {
+            origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
+            fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
+        }
+    }
     while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
     if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
     sim->desc.levels = most;
@@ -4453,25 +4390,16 @@ static double nbody_i_pair_cost(const nbody_desc *desc, int potential)
     return 0.32 * (potential ? 3 : 2) * nbody_i_table_entries(desc);
 }
 
-/* The tables of one level. */
-static double nbody_i_level_cost(const nbody_desc *desc, int potential)
-{
-    int const logs = potential && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
-    double const call = desc->law == NBODY_FUNCTION ? nbody_i_call_cost(desc, potential) : 0;
-    return ((logs ? 56 : 29) + call) * 40 * nbody_i_table_entries(desc);
-}
-
-/* Does the law need tables for each level? (Logarithms without series do too: not here.) */
-static int nbody_i_has_tables(const nbody_desc *desc)
-{
-    return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
-}
-
-/* To fill the tables of one level, in each evaluation. kept: those of the last one may stay. */
+/* To fill the table of one level in each evaluation, for laws that have one for each. kept: those
+   of the last evaluation may stay. (Logarithms without series have tables too: not here.) */
 static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 {
-    if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
-    return nbody_i_level_cost(desc, potential);
+    nbody_i_law const law = nbody_i_law_in(desc, 0);
+    double entry = potential && law.law == NBODY_INVERSE ? 56 : 29;
+    if (!law.softened && law.law != NBODY_FUNCTION) return 0;
+    if (kept && nbody_i_has_kept_tables(desc)) return 0;
+    if (law.law == NBODY_FUNCTION) entry += nbody_i_call_cost(desc, potential);
+    return entry * 40 * nbody_i_table_entries(desc);
 }
 
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
@@ -4788,7 +4716,7 @@ typedef struct nbody_i_tasks {
 } nbody_i_tasks;
 
 /* Into how many pieces to cut work of about so many terms. */
-static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+static inline int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
 {
     int64_t const worth = terms / NBODY_I_PIECE;
     if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
@@ -4826,23 +4754,6 @@ static inline int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
 
 /* Terms that pass by while one body is read and written. */
 enum { NBODY_I_TOUCH = 16 };
-
-/* Pieces of a sort. */
-static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
-{
-    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
-}
-
-/* Does the plain text run? */
-static int nbody_i_is_plain(const nbody *sim)
-{
-#ifdef NBODY_PLAIN
-    (void)sim;
-    return 1;
-#else
-    return sim->desc.stage == NBODY_ONE_THREAD;
-#endif
-}
 
 /* Sets of masses that one pass computes at most (more/nbody_sets.h). A function with a parameter
    `sets` takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of
@@ -5344,7 +5255,7 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
     size_t const first = (size_t)at * (size_t)sim->per_cell;
     int c, k;
     int32_t s;
-    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
+    memset(moments, 0, (size_t)sim->per_cell * sizeof *moments);
     for (c = 0; c < cell->children; c++) {
         nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
         for (s = 0; s < run.count; s++) {
@@ -5537,7 +5448,7 @@ static void nbody_i_begin_nodes(const nbody *sim, int sets, const nbody_i_law *l
     int32_t const groups = nbody_i_row(sim) / NBODY_I_LANES;
     int32_t g;
     int p, s;
-    nbody_i_clear_around(around);
+    memset(around, -1, sizeof *around);
     for (g = 0; g < groups; g++)
         nbody_i_load_nodes(sim, sets, at, g * NBODY_I_LANES, &lanes[g * sets]);
     if (cell->level > 2)
@@ -5658,7 +5569,7 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     nbody_i_sides sides;
     int32_t a;
     int p, s;
-    nbody_i_series_scale(sim, level, scale);
+    nbody_i_table_scale(sim, law, level, scale);
     for (s = 0; s < sets; s++) sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
     for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
@@ -6055,6 +5966,12 @@ static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
     return result;
 }
 
+/* Pieces of a sort. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+{
+    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+}
+
 /* nbody_i_sort in tasks. */
 static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, uint32_t **keys)
 {
@@ -6389,6 +6306,17 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
    >>faster: the seams: what is faster than >>plain, with the same bits
    ---------------------------------------------------------------------------------------------- */
 
+/* Does the plain text run? */
+static int nbody_i_is_plain(const nbody *sim)
+{
+#ifdef NBODY_PLAIN
+    (void)sim;
+    return 1;
+#else
+    return sim->desc.stage == NBODY_ONE_THREAD;
+#endif
+}
+
 /* Is the work cut into tasks? */
 static inline int nbody_i_is_cut(const nbody *sim)
 {
@@ -6454,6 +6382,13 @@ static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
     for (k = 0; k < sim->frame->cells; k++)
         if (sim->cell[k].child < 0) nbody_i_make_forces_of(sim, sets, law, out, k);
     return 1;
+}
+
+/* Room for the counters of a sort in tasks, as bodies of a sort: 256 a piece are as much as 64. */
+static size_t nbody_i_counters_faster(const nbody *sim, int32_t n)
+{
+    int32_t const pieces = nbody_i_sort_pieces(sim, n);
+    return pieces > 1 ? 64 * (size_t)pieces : 0;
 }
 
 #endif

@@ -1033,17 +1033,20 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
    (NLIST_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
+#if defined(NLIST_I_KEEP_BY_BARRIER)
+#define NLIST_I_KEEP(x) x = __builtin_assoc_barrier(x)
+#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+#define NLIST_I_KEEP(x) __asm__("" : "+x"(x))
+#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__aarch64__)
+#define NLIST_I_KEEP(x) __asm__("" : "+w"(x))
+#elif defined(NLIST_I_KEEP_BY_ASM)
+#define NLIST_I_KEEP(x) __asm__("" : "+m"(x))
+#else
+#define NLIST_I_KEEP(x) ((void)(x))
+#endif
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
-#if defined(NLIST_I_KEEP_BY_BARRIER)
-    x = __builtin_assoc_barrier(x);
-#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
-    __asm__("" : "+x"(x));
-#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__aarch64__)
-    __asm__("" : "+w"(x));
-#elif defined(NLIST_I_KEEP_BY_ASM)
-    __asm__("" : "+m"(x));
-#endif
+    NLIST_I_KEEP(x);
     return x;
 }
 

@@ -1087,17 +1087,20 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
    (UGRID_FN_WALK), and for products that compilers fuse with sums if the processor has FMA. */
+#if defined(UGRID_I_KEEP_BY_BARRIER)
+#define UGRID_I_KEEP(x) x = __builtin_assoc_barrier(x)
+#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
+#define UGRID_I_KEEP(x) __asm__("" : "+x"(x))
+#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__aarch64__)
+#define UGRID_I_KEEP(x) __asm__("" : "+w"(x))
+#elif defined(UGRID_I_KEEP_BY_ASM)
+#define UGRID_I_KEEP(x) __asm__("" : "+m"(x))
+#else
+#define UGRID_I_KEEP(x) ((void)(x))
+#endif
 UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
 {
-#if defined(UGRID_I_KEEP_BY_BARRIER)
-    x = __builtin_assoc_barrier(x);
-#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
-    __asm__("" : "+x"(x));
-#elif defined(UGRID_I_KEEP_BY_ASM) && defined(__aarch64__)
-    __asm__("" : "+w"(x));
-#elif defined(UGRID_I_KEEP_BY_ASM)
-    __asm__("" : "+m"(x));
-#endif
+    UGRID_I_KEEP(x);
     return x;
 }
 

@@ -1302,8 +1302,7 @@ __device__ __forceinline__ void nbody_i_make_centres(const nbody &sim, int level
          at += (int32_t)gridDim.x) {
         const nbody_cell *cell = &sim.cell[at];
         nbody_i_subgrid const grid = nbody_i_subgrid_of(&sim, cell);
-        nbody_i_moments moments;
-        nbody_i_clear_moments(&moments);
+        nbody_i_moments moments = {0, 0, 0, 0, 0, 0};
         if (!Shared && (int)threadIdx.x < sim.per_cell)
             moments = nbody_i_subcell_moments(&sim, cell, (int)threadIdx.x);
         for (int c = 0; Shared && c < cell->children; c++) {

@@ -153,7 +153,7 @@ NBODY_FN nbody_i_own_term nbody_i_function_pair(const nbody_i_law *law, const nb
 {
     nbody_i_own_term pair;
     double d2, u;
-    int const is_self = nbody_i_is_self(s, t);
+    int const is_self = s->place == t->place && s->place >= 0;
     pair.dx = (double)s->x - (double)t->x;
     pair.dy = (double)s->y - (double)t->y;
     d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);

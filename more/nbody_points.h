@@ -127,7 +127,8 @@ NBODY_FN nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
 /* Of a point in a cell: what its nodes leave. A leaf's bodies and points have the same walk. */
 NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x, nbody_real y)
 {
-    return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
+    nbody_near const walk = {-1, 0, sim, cell, x, y, 0, sim->cell[cell].beside[0]};
+    return walk;
 }
 
 #if defined(__cplusplus) && !defined(NEARFIELD_NAMESPACE)

@@ -256,15 +256,9 @@ NLIST_FN double nlist_i_product(double a, double b)
 #if defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
 #else
-    double x = a * b;
-#if defined(NLIST_I_KEEP_BY_BARRIER)
-    x = __builtin_assoc_barrier(x);
-#elif defined(NLIST_I_KEEP_BY_ASM) && defined(__SSE2_MATH__)
-    __asm__("" : "+x"(x));
-#elif defined(NLIST_I_KEEP_BY_ASM)
-    __asm__("" : "+m"(x));
-#endif
-    return x;
+    a *= b;
+    NLIST_I_KEEP(a);
+    return a;
 #endif
 }
 
