@@ -5993,7 +5993,7 @@ typedef struct ugrid_i_test {
     ugrid_i_vector x, y, z, limit;  /* each the same number in all lanes */
     ugrid_i_vector gap, own;        /* search.radii */
     int images, radii, above;
-    int flat;                       /* 2D: z is 0 */
+    int flat;                       /* 2D: z is 0; a constant, as images */
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
 
@@ -6092,7 +6092,7 @@ UGRID_I_ALL_AVX512 unsigned ugrid_i_below_avx512(int32_t n)
 }
 
 /* All candidates but before .. after-1: vectors without them, those with some of them, vectors
-   without them, and the last one, which is not full. Nothing before them: those from `after` on. */
+   without them, and the last one, which is not full. */
 UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int32_t *hits,
                                               int32_t before, int32_t after)
 {
@@ -6102,7 +6102,6 @@ UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int
     test.hits = hits;
     for (k = 0; k < own; k += UGRID_I_WIDTH)
         at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k), at);
-    if (before == 0) k = after;
     for (; k < after; k += UGRID_I_WIDTH) {
         unsigned const others = ~ugrid_i_below_avx512(after - k) | ugrid_i_below_avx512(before - k);
         at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k) & others &
@@ -6129,7 +6128,7 @@ UGRID_I_ALL_AVX512 ugrid_i_test ugrid_i_test_avx512(const ugrid_i_search *search
     test.z = UGRID_I_512(set1)(p[2]);
     test.limit = test.gap = test.own = UGRID_I_512(set1)(search->reach * search->reach);
     test.radii = test.above = 0;
-    test.flat = search->grid->desc.dim == 2;
+    test.flat = 0;
     return test;
 }
 
@@ -6159,14 +6158,17 @@ UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_sea
                                                                int32_t before, int32_t after,
                                                                int32_t *hits)
 {
-    ugrid_i_test const test = ugrid_i_test_avx512(search, set, p);
+    ugrid_i_test test = ugrid_i_test_avx512(search, set, p);
     if (search->radii | search->above)
         return ugrid_i_kept_row_avx512(search, set, p, before, after, hits);
     if (search->count_only)
         return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
                            : ugrid_i_all_avx512(test, 0, NULL, before, after);
-    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
-                       : ugrid_i_all_avx512(test, 0, hits, before, after);
+    if (set->images) return ugrid_i_all_avx512(test, 1, hits, before, after);
+    test.flat = 1;
+    if (search->grid->desc.dim == 2) return ugrid_i_all_avx512(test, 0, hits, before, after);
+    test.flat = 0;
+    return ugrid_i_all_avx512(test, 0, hits, before, after);
 }
 
 #if UGRID_I_REAL_KIND == 1
