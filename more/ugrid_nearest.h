@@ -31,7 +31,9 @@
              of which you know nothing, and for elements that are no points, take lbvh_nearest of
              lbvh.h, with LBVH_WITH_NEAREST. SORT and COUNT, LOOSE, with a box, are fastest by far.
    Results   exact, for every grid that can be built, any k, points inside the box and outside. On
-             periodic axes each particle counts once, as its nearest image.
+             periodic axes each particle counts once, as its nearest image. Limits are those of the
+             squares of distances: particles less than 1.1e-19 away can count as at one distance,
+             and those more than 1.8e19 away are not found (double: 1.5e-154, 1.3e154).
    Cost      the particles in the cells within the distance of the k-th, those of rounds that were
              too small, and a look at each of these cells. In a crowded cell all are tested. From
              far outside the box, or amid empty cells, each doubling of the radius is a round. In an
