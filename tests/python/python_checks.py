@@ -746,6 +746,18 @@ def check_refused_filters():
         refused(nf.Error, "NOT_BUILT", grid.count_pairs, 0.1)
 
 
+def check_refused_masks_of_triangles():
+    """A build that is refused for its masks leaves the tree as it was, with its indices."""
+    p, indices, masks = rng().random((30, 3)), [[k, k + 1, k + 2] for k in range(28)], np.ones(28)
+    tree = nf.Tree(p, "triangles", indices=indices, masks=masks)
+    built = tree._state.desc.indices
+    indices.append([0, 9, 19])
+    refused(ValueError, "masks", tree.build, p)
+    assert tree.n == 28 and built == tree._state.desc.indices == _arrays.address_of(
+        tree._kept["indices"])
+    assert tree.refit(p).n == 28
+
+
 def check_rows_of_some():
     """With rows there are so many rows, and their lists are those of all particles."""
     p = rng().random((300, 2))
@@ -1018,6 +1030,8 @@ def check_nbody_forgets():
     sim.build(q)
     refused(nf.Error, "needs accelerations", sim.estimate)
     sim.accelerations(q)
+    refused(ValueError, "32 bits", sim.estimate, 2**40)     # it was cut off to 0
+    refused(ValueError, "one of leapfrog euler", sim.step, p, p, 0.1, integrator="rk4")
     sim.step(p, np.zeros_like(p), 0.1, steps=0)
     assert sim.estimate(3000).mean_share < 1e-3
     sim.step(p, np.zeros_like(p), 0.1)

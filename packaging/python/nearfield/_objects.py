@@ -380,8 +380,8 @@ class Tree(Saved):
         desc = self._new_desc(dim)
         if self._fields.get("indices") is not None:
             desc.vertices, n = n, len(self._fields["indices"])
-            self._set_array(desc, "indices", n, 3)
         self._set_array(desc, "masks", n)
+        self._set_array(desc, "indices", n, 3)  # last: the tree that there is reads the old ones
         self._kept["data"], self._wide = (data, stride), None
         self._call("build", ctypes.byref(desc), address_of(data), stride, n)
         return self
@@ -1056,7 +1056,7 @@ class NBody(Object):
         all terms)."""
         if "acc" not in self._kept:
             raise Error("estimate needs accelerations: call fields or accelerations first")
-        error = self._lib.nbody_error()
+        error, samples = self._lib.nbody_error(), integer("samples", samples)
         acc = address_of(self._kept["acc"])
         if not self._device:
             self._call("estimate", acc, samples, seed, ctypes.byref(error))
@@ -1088,7 +1088,10 @@ class NBody(Object):
         acc = self._empty((n, 2), self._lib.dtype)
         bodies = self._lib.nbody_bodies(address_of(place),
                                         address_of(speed), address_of(acc), address_of(mass), n, 0)
-        which = OPTIONS["nbody.integrator"].split().index(integrator)
+        words = OPTIONS["nbody.integrator"].split()
+        if integrator not in words:
+            raise ValueError("integrator=%r: expected one of %s" % (integrator, " ".join(words)))
+        which = words.index(integrator)
         others = set(self._others)
         for _ in range(steps):
             self._others |= others
