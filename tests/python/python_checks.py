@@ -1789,6 +1789,7 @@ def check_refusals():
     inverted = refused(nf.Error, "lower corner of box", nf.Grid, good, box=(1, 0))
     for c_name in ("desc.", "list.", " grid.", "ugrid_build"):
         assert c_name not in str(inverted)
+    refused(nf.Error, "RADIUS: radius, a world's margin", nf.World, margin=-1)
     tree = nf.Tree(good, "points")
     refused(TypeError, "k: expected an integer", tree.nearest, good, k=True)
     refused(ValueError, "k: expected 1 or more", tree.nearest, good, k=-1)
