@@ -2797,17 +2797,12 @@ static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
     lbvh_i_radix_counted(key, spare, n, &histogram);
 }
 
-/* Sorts n elements by code: by the lower half, then by the upper one, if it is not 0 in all. */
+/* Sorts n elements by code: by the lower half, then by the upper one. */
 static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
 {
-    uint64_t all = 0;
     int32_t k;
-    for (k = 0; k < n; k++) {
-        all |= order->code[k];
-        order->key[k] = order->code[k] << 32 | (uint32_t)k;
-    }
+    for (k = 0; k < n; k++) order->key[k] = order->code[k] << 32 | (uint32_t)k;
     lbvh_i_radix(order->key, order->spare, n);
-    if (all >> 32 == 0) return;
     for (k = 0; k < n; k++) {
         int32_t const id = lbvh_i_key_id(order->key[k]);
         order->key[k] = order->code[id] >> 32 << 32 | (uint32_t)id;
@@ -4430,8 +4425,8 @@ static int32_t lbvh_i_order_by_keys(lbvh *tree, const lbvh_real *data, size_t st
 enum { LBVH_I_GLANCE = 16, LBVH_I_CLOSE_BITS = 11 };
 
 /* Will quantiles probably be taken? Then the sample comes first, and the elements are sorted once.
-   Of a few elements half of the neighbours by code differ in the last bits alone: as many cells
-   hold about 2^15 / 2^11 of them, and so the sample has more than LBVH_I_ALIKE equal codes. */
+   So it is where half of the neighbours by code, of a few elements, differ in the last bits alone:
+   on 2^15 cells, as many as they then fill, the sample has about LBVH_I_ALIKE equal codes. */
 static int lbvh_i_seems_coarse(const lbvh *tree, const lbvh_real *data, size_t stride)
 {
     uint64_t code[LBVH_I_GLANCE];

@@ -1338,14 +1338,42 @@ static void defaults_line(const bodies *b, int k)
     free(potential);
 }
 
+/* Half of the bodies at one point, the others spread evenly. */
+static bodies parked_bodies(int32_t n)
+{
+    bodies b = new_bodies("parked", n, 0);
+    wl_random r = wl_seed(1);
+    int32_t i;
+    for (i = 0; i < n; i++) {
+        double const x = (double)wl_u(&r), y = (double)wl_u(&r);
+        if (i % 2) put_body(&b, i, 0, 0);
+        else put_body(&b, i, x, y);
+    }
+    return b;
+}
+
+/* At two points, but for the last bits of floats: trees are deep. */
+static bodies deep_bodies(int32_t n)
+{
+    bodies b = new_bodies("deep", n, 0);
+    wl_random r = wl_seed(1);
+    int32_t i;
+    for (i = 0; i < n; i++) {
+        double const x = 1e-6 * (double)wl_u(&r), y = 1e-6 * (double)wl_u(&r);
+        if (i % 2) put_body(&b, i, 0.7 + x, 0.959 + y);
+        else put_body(&b, i, 0.3 + x, 0.7 + y);
+    }
+    return b;
+}
+
 static void bench_defaults(void)
 {
     static const int32_t sizes[] = {600, 1200, 2500, 5000, 10000, 30000, 100000, 1000000};
-    bodies (*const make[])(int32_t) = {clump_bodies, galaxy_bodies};
+    bodies (*const make[])(int32_t) = {clump_bodies, galaxy_bodies, parked_bodies, deep_bodies};
     int s, input, k;
     defaults_title();
     for (s = 0; s < (bench.n ? 1 : bench.quick ? 5 : 8); s++)
-        for (input = 0; input < 3; input++) {
+        for (input = 0; input < 5; input++) {
             int32_t const n = bench.n ? bench.n : sizes[s];
             bodies b = input == 0 ? square_bodies(n, 0) : make[input - 1](n);
             if (!bench.max_n || n <= bench.max_n)

@@ -581,7 +581,8 @@ static void test_mesh(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_build), TEST(test_build_far), TEST(test_memory), TEST(test_pairs), TEST(test_searches),
+        TEST(test_build), TEST(test_build_far), TEST(test_memory), TEST(test_pairs),
+        TEST(test_searches),
         TEST(test_nearest_ties), TEST(test_nearest_rows), TEST(test_nearest_many),
         TEST(test_linear), TEST(test_wide), TEST(test_mesh),
     };
