@@ -26,7 +26,8 @@
        per element     numbers, match, each, carry, walls, units
        the method      blocks, build
        more of it      sources, skin, remap, process; resolve, memory
-       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-find, find-lbvh
+       faster forms    faster, parallel-run, carry-rows, parallel-build, parallel-find, find-lbvh,
+                       find-mesh
        stored, checked save, reserve, validate
        CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
                        lists of their own
@@ -144,7 +145,8 @@
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48 (49 with
             desc.contacts). After a nlist_remap, half lists with either take 8 a particle more. Work
-            space, serial: 12 a particle, 4 to 8 an entry; half lists by a grid 4 more of each.
+            space, serial: 12 a particle, 4 to 8 an entry; half lists by a grid 4 more of each;
+            lists of triangles up to 180 a particle.
             CUDA: 16 a particle where rows are counted first, with a grid; with history, 8 an entry
             that has no slot, where a row is long.
    Threads  There is no global state. Any number of threads may read one list; one at a time may
@@ -1712,21 +1714,29 @@ NLIST_FN nlist_i_wall nlist_i_wall_of(const nlist_mesh *mesh, const nlist_i_ball
     return wall;
 }
 
-/* 1 if triangle u, with its thickness, holds the point s, and comes nearer to the particle than
-   `*best`, or as near with a lower number; it is then the best. */
+/* 1 if this wall, with its thickness, holds the point s, and comes nearer to the particle than
+   `best`, or as near with a lower number. */
+NLIST_FN int nlist_i_precedes(const nlist_mesh *mesh, const nlist_i_ball *ball,
+                              const nlist_real s[3], const nlist_i_wall *wall,
+                              const nlist_i_wall *best)
+{
+    nlist_real through[3], within;
+    if (wall->gap > best->gap || (wall->gap == best->gap && wall->d2 > best->d2)) return 0;
+    if (wall->gap == best->gap && wall->d2 == best->d2 && wall->triangle > best->triangle)
+        return 0;
+    (void)nlist_mesh_closest(mesh, wall->triangle, s, through);
+    within = nlist_i_same_point(ball->reach, ball->p) + wall->thickness;
+    return nlist_i_square_between(s, through) <= nlist_i_times(within, within);
+}
+
+/* 1 if triangle u precedes `*best`; it is then the best. */
 NLIST_FN int nlist_i_comes_first(const nlist_mesh *mesh, const nlist_i_ball *ball,
                                  const nlist_real s[3], int32_t u, nlist_i_wall *best)
 {
-    nlist_real const same = nlist_i_same_point(ball->reach, ball->p);
-    nlist_real through[3], within;
     nlist_i_wall wall;
     if (u == best->triangle || (mesh->masks && !(mesh->masks[u] & ball->mask))) return 0;
     wall = nlist_i_wall_of(mesh, ball, u);
-    if (wall.gap > best->gap || (wall.gap == best->gap && wall.d2 > best->d2)) return 0;
-    if (wall.gap == best->gap && wall.d2 == best->d2 && u > best->triangle) return 0;
-    (void)nlist_mesh_closest(mesh, u, s, through);
-    within = same + wall.thickness;
-    if (!(nlist_i_square_between(s, through) <= nlist_i_times(within, within))) return 0;
+    if (!nlist_i_precedes(mesh, ball, s, &wall, best)) return 0;
     *best = wall;
     return 1;
 }
@@ -2055,6 +2065,7 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
 #define nlist_i_in_place_faster(finder, old_rows)                  0
 #define nlist_i_ugrid_faster(finder, result)                       0
 #define nlist_i_lbvh_faster(finder, result)                        0
+#define nlist_i_mesh_faster(finder, result)                        0
 #else
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
 static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
@@ -2069,6 +2080,7 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_result *result);
 #endif
 #ifdef NLIST_I_LBVH
 static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result);
+static int nlist_i_mesh_faster(nlist_i_finder *finder, nlist_result *result);
 #endif
 #endif
 
@@ -3095,29 +3107,38 @@ NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, con
 /* Triangles as a source. */
 typedef struct nlist_i_from_mesh { const lbvh *tree; nlist_mesh mesh; } nlist_i_from_mesh;
 
-/* Finds the keys of the triangles that each particle touches, by a search of the tree over them. */
-static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
+/* Finds the keys of the triangles that particle i touches, by a search of the tree over them. */
+static nlist_result nlist_i_mesh_row(nlist_i_finder *finder, int32_t i)
 {
     const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
     const nlist_desc *desc = &finder->list->desc;
+    nlist_real p[3];
+    nlist_i_ball ball;
+    lbvh_overlap o;
+    int32_t first = -1;
+    nlist_i_load(finder->pos, finder->stride, 3, i, p);
+    nlist_i_begin_row(finder, i);
+    o = nlist_i_walls_near(from->tree, &from->mesh, desc, i, p, &ball);
+    while (lbvh_next(&o)) {
+        int32_t const key = nlist_i_wall_key(from->tree, &from->mesh, desc, &ball, o.id, &first);
+        nlist_result result;
+        if (key < 0) continue;
+        result = nlist_i_append(finder, key);
+        if (result != NLIST_OK) return result;
+    }
+    nlist_i_end_row(finder);
+    return NLIST_OK;
+}
+
+/* Finds the row of each particle. */
+static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
+{
+    nlist_result result;
     int32_t i;
+    if (nlist_i_mesh_faster(finder, &result)) return result;
     for (i = 0; i < finder->rows; i++) {
-        nlist_real p[3];
-        nlist_i_ball ball;
-        lbvh_overlap o;
-        int32_t first = -1;
-        nlist_i_load(finder->pos, finder->stride, 3, i, p);
-        nlist_i_begin_row(finder, i);
-        o = nlist_i_walls_near(from->tree, &from->mesh, desc, i, p, &ball);
-        while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(from->tree, &from->mesh, desc, &ball, o.id,
-                                                 &first);
-            nlist_result result;
-            if (key < 0) continue;
-            result = nlist_i_append(finder, key);
-            if (result != NLIST_OK) return result;
-        }
-        nlist_i_end_row(finder);
+        result = nlist_i_mesh_row(finder, i);
+        if (result != NLIST_OK) return result;
     }
     return NLIST_OK;
 }
@@ -3951,7 +3972,8 @@ static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n
    >>faster: the faster forms of four steps of >>build. The lists are the same, bit for bit.
 
        prepare   checks the particles in tasks (>>parallel-build)
-       find      from a grid or a tree: by vectors, in tasks (>>parallel-find, >>find-lbvh)
+       find      from a grid or a tree: by vectors, in tasks (>>parallel-find, >>find-lbvh);
+                 triangles: by cells (>>find-mesh)
        lay out   with carry, in tasks (>>parallel-build); in place (>>carry-rows)
        carry     by rows that agree, and of long rows by sorting (>>carry-rows)
    ---------------------------------------------------------------------------------------------- */
@@ -4315,17 +4337,28 @@ NLIST_I_ALWAYS_INLINE void nlist_i_carry_one(nlist_i_finder *finder, nlist_i_pen
     nlist_i_carry_rare(finder, old_rows, was, rows, i);
 }
 
+/* nlist_i_carry_rows of a list of triangles, where most rows are empty. */
+static int nlist_i_full_rows(nlist_i_finder *finder, const nlist_rows *old_rows,
+                             const nlist_rows *rows, int32_t first, int32_t last)
+{
+    int32_t i;
+    if (!finder->wander || finder->old_of) return 0;
+    for (i = first; i < last; i++)
+        if (rows->count[i] > 0) nlist_i_carry_row(finder, old_rows, i, rows, i);
+    return 1;
+}
+
 /* nlist_i_carry_rows; not where contacts wander, entries have states, or a partner is in a row
    several times. */
 static int nlist_i_carry_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
                                 const nlist_rows *rows, int32_t first, int32_t last)
 {
     nlist_i_pending pending = {rows->history, old_rows->history, 0};
-    int32_t i;
-    if (finder->wander || rows->shift || rows->state) return 0;
-    for (i = first; i < last; i++)
-        nlist_i_carry_one(finder, &pending, old_rows, finder->old_of ? finder->old_of[i] : i, rows,
-                          i);
+    int32_t i = first;
+    if (finder->wander) return nlist_i_full_rows(finder, old_rows, rows, first, last);
+    if (rows->shift || rows->state) return 0;
+    for (; i < last; i++) nlist_i_carry_one(finder, &pending, old_rows,
+                                            finder->old_of ? finder->old_of[i] : i, rows, i);
     nlist_i_copy_pending(&pending);
     return 1;
 }
@@ -5294,6 +5327,419 @@ static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
     split.finder = finder;
     split.search = nlist_i_find_lbvh;
     *result = nlist_i_search_rows(&split);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>find-mesh: the rows of a list of triangles, by cells that list the leaves near them
+
+   The box of the particles is cut into cells. Each leaf of the tree is listed in the cells that its
+   box overlaps when it is larger by a reach of 1.5 times the mean, on every side (along an axis):
+
+       leaf                        TTTTTT
+       larger                 [....TTTTTT....]
+       cells         |    0    |    1    |    2    |    3    |      listed in 0, 1, 2
+
+   A particle of that reach tests the leaves of its own cell, mostly none. One of a wider reach
+   looks into the cells around it, too. One whose cells list many leaves, or whose reach is more
+   than 4 times the mean, searches the tree: at most a quarter of all particles have such a reach.
+
+   A leaf is tested by the plane of its triangle, then by its box, as the tree does it. Leaves are
+   taken by ascending place. So the rows are those of nlist_i_mesh_row. A triangle that precedes
+   another one (>>walls) is no further from the particle, and so is among those found, too: nothing
+   is searched for it.
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    NLIST_I_CELL_LEAVES = 8,    /* leaves that all cells list: for each particle, about at most */
+    NLIST_I_MOST_LINES = 16,    /* lines of cells of a particle */
+    NLIST_I_MOST_LISTED = 128,  /* leaves that these list */
+    NLIST_I_MOST_MET = 32       /* leaves that the particle's search sphere meets */
+};
+
+/* A leaf near the particles, and the cells that list it. */
+typedef struct nlist_i_near_leaf { int32_t place, low[3], high[3]; } nlist_i_near_leaf;
+
+/* The plane of a triangle: points x with normal x = at. The largest number of the normal is 1, or
+   all are 0. */
+typedef struct nlist_i_plane {
+    nlist_real normal[3], at;
+    nlist_real square;          /* of the normal */
+    nlist_real unsure;          /* what rounding adds to a distance from it, at most */
+} nlist_i_plane;
+
+typedef struct nlist_i_wall_cells {
+    nlist_real low[3], high[3]; /* their box; particles elsewhere touch nothing */
+    nlist_real per_length[3];   /* cells of a unit of length */
+    int32_t along[3];           /* cells along each axis */
+    nlist_real reach, out;      /* of most particles; and by how much boxes are larger for them */
+    nlist_real most;            /* reach of a particle; a wider one searches the tree */
+    nlist_real rounding;        /* of sums of coordinates, at most */
+    nlist_i_near_leaf *leaf;    /* [leaves] */
+    int32_t leaves;
+    int32_t *start, *listed;    /* cell c lists the leaves listed[start[c]] .. */
+    nlist_i_plane *plane;       /* [leaves] */
+} nlist_i_wall_cells;
+
+/* A little more than this reach, as a search adds, and another one around a point at it. */
+static nlist_real nlist_i_beyond_rounding(const nlist_i_wall_cells *cells, nlist_real reach)
+{
+    return reach * (nlist_real)(1 + 1.0 / 512.0) + cells->rounding;
+}
+
+/* The box of the particles that own rows, and the reaches. */
+static void nlist_i_survey_rows(const nlist_i_finder *finder, nlist_i_wall_cells *cells)
+{
+    const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_real corner[3], p[3];
+    double sum = 0;
+    int32_t i;
+    int a;
+    for (a = 0; a < 3; a++) cells->low[a] = NLIST_I_REAL_MAX, cells->high[a] = -NLIST_I_REAL_MAX;
+    for (i = 0; i < finder->rows; i++) {
+        nlist_i_load(finder->pos, finder->stride, 3, i, p);
+        if (!nlist_i_point_finite(p)) continue; /* left out */
+        sum += (double)nlist_i_radius(desc, i);
+        for (a = 0; a < 3; a++) {
+            if (p[a] < cells->low[a]) cells->low[a] = p[a];
+            if (p[a] > cells->high[a]) cells->high[a] = p[a];
+        }
+    }
+    for (a = 0; a < 3; a++)
+        corner[a] = -cells->low[a] > cells->high[a] ? -cells->low[a] : cells->high[a];
+    sum /= finder->rows;
+    cells->rounding = 4 * nlist_i_search_radius(0, corner);
+    cells->most = cells->reach = nlist_i_gap(desc) + finder->largest;
+    if (4 * sum < (double)finder->largest) cells->most = nlist_i_gap(desc) + (nlist_real)(4 * sum);
+    if (1.5 * sum < (double)finder->largest)
+        cells->reach = nlist_i_gap(desc) + (nlist_real)(1.5 * sum);
+    cells->out = nlist_i_beyond_rounding(cells, cells->reach + from->mesh.thickest);
+}
+
+/* The leaves near the box of the particles, which shrinks to what they can reach; `mean`: the edges
+   of their boxes. 0: so many, or no memory. */
+static int nlist_i_find_near_leaves(nlist_i_finder *finder, nlist_i_wall_cells *cells,
+                                    nlist_real mean[3])
+{
+    const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
+    int64_t const enough = 2 * (int64_t)finder->rows;
+    int64_t const most = from->tree->n < enough ? from->tree->n : enough;
+    nlist_real const out = nlist_i_beyond_rounding(cells, cells->most + from->mesh.thickest);
+    nlist_real low[3], high[3];
+    lbvh_overlap o;
+    int a;
+    if (nlist_i_grow(finder->list, NLIST_I_WORK, most, sizeof *cells->leaf, 0) != NLIST_OK)
+        return 0;
+    cells->leaf = (nlist_i_near_leaf *)finder->list->block[NLIST_I_WORK].memory;
+    cells->leaves = 0;
+    for (a = 0; a < 3; a++) {
+        low[a] = cells->low[a] - out;
+        high[a] = cells->high[a] + out;
+    }
+    o = lbvh_overlap_between(from->tree, low, high);
+    for (a = 0; a < 3; a++) low[a] = NLIST_I_REAL_MAX, high[a] = -NLIST_I_REAL_MAX, mean[a] = 0;
+    while (lbvh_next(&o)) {
+        const lbvh_node *box = nlist_i_leaf(from->tree, o.place);
+        if (cells->leaves == most) return 0;
+        cells->leaf[cells->leaves++].place = o.place;
+        for (a = 0; a < 3; a++) {
+            if (box->min[a] < low[a]) low[a] = box->min[a];
+            if (box->max[a] > high[a]) high[a] = box->max[a];
+            mean[a] += box->max[a] - box->min[a];
+        }
+    }
+    for (a = 0; a < 3; a++) {
+        if (low[a] - out > cells->low[a]) cells->low[a] = low[a] - out;
+        if (high[a] + out < cells->high[a]) cells->high[a] = high[a] + out;
+        if (cells->leaves > 0) mean[a] /= (nlist_real)cells->leaves;
+    }
+    return 1;
+}
+
+/* The cell of x along an axis: it never descends while x ascends. */
+static inline int32_t nlist_i_cell_along(const nlist_i_wall_cells *cells, int a, nlist_real x)
+{
+    nlist_real const at = (x - cells->low[a]) * cells->per_length[a];
+    if (!(at > 0)) return 0;
+    return at < (nlist_real)cells->along[a] ? (int32_t)at : cells->along[a] - 1;
+}
+
+/* Cuts the box into so many cells along each axis, and finds those of each leaf. Returns how many
+   those of all leaves are. */
+static int64_t nlist_i_cut_cells(const lbvh *tree, nlist_i_wall_cells *cells)
+{
+    int64_t all = 0;
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++) {
+        nlist_real const length = cells->high[a] - cells->low[a];
+        cells->per_length[a] = length > 0 ? (nlist_real)cells->along[a] / length : 0;
+    }
+    for (k = 0; k < cells->leaves; k++) {
+        nlist_i_near_leaf *leaf = &cells->leaf[k];
+        const lbvh_node *box = nlist_i_leaf(tree, leaf->place);
+        int64_t covered = 1;
+        for (a = 0; a < 3; a++) {
+            leaf->low[a] = nlist_i_cell_along(cells, a, box->min[a] - cells->out);
+            leaf->high[a] = nlist_i_cell_along(cells, a, box->max[a] + cells->out);
+            covered *= leaf->high[a] - leaf->low[a] + 1;
+        }
+        all += covered;
+    }
+    return all;
+}
+
+/* Chooses the cells: twice as many along the longest edge again and again, while they are not too
+   many, wider than the reach, and leaves of the mean box are not in too many of them. Then half as
+   many, while the leaves are. Returns the number of cells; `*listed`: how many leaves these
+   list. */
+static int32_t nlist_i_choose_cells(const nlist_i_finder *finder, nlist_i_wall_cells *cells,
+                                    const nlist_real mean[3], int64_t *listed)
+{
+    const lbvh *tree = ((const nlist_i_from_mesh *)finder->source)->tree;
+    double const room = (double)NLIST_I_CELL_LEAVES * finder->rows;
+    nlist_real edge[3];
+    int32_t count = 1;
+    int a, axis;
+    for (a = 0; a < 3; a++) {
+        edge[a] = cells->high[a] - cells->low[a];
+        cells->along[a] = 1;
+    }
+    for (;;) {
+        double covered = cells->leaves;
+        axis = edge[1] > edge[0] ? 1 : 0;
+        if (edge[2] > edge[axis]) axis = 2;
+        if (!(edge[axis] > cells->out) || 2 * count > finder->rows) break;
+        edge[axis] /= 2;
+        for (a = 0; a < 3; a++)
+            if (cells->along[a] > 1 || a == axis)
+                covered *= 1 + (double)(mean[a] + 2 * cells->out) / (double)edge[a];
+        if (covered > room) break;
+        cells->along[axis] *= 2;
+        count *= 2;
+    }
+    for (;;) {
+        *listed = nlist_i_cut_cells(tree, cells);
+        if ((double)*listed <= 2 * room) return count;
+        axis = cells->along[1] > cells->along[0] ? 1 : 0;
+        if (cells->along[2] > cells->along[axis]) axis = 2;
+        cells->along[axis] /= 2;
+        count /= 2;
+    }
+}
+
+static inline int32_t nlist_i_cell_at(const nlist_i_wall_cells *cells, int32_t x, int32_t y,
+                                      int32_t z)
+{
+    return (z * cells->along[1] + y) * cells->along[0] + x;
+}
+
+static inline nlist_real nlist_i_absolute(nlist_real x) { return x < 0 ? -x : x; }
+
+/* The plane of leaf k. The normal of a sliver is not exact enough: 0. Else each of its numbers is
+   wrong by 2^-14 of the largest at most (float). */
+static nlist_i_plane nlist_i_plane_of(const nlist_i_from_mesh *from,
+                                      const nlist_i_wall_cells *cells, int32_t k)
+{
+    nlist_real const part = (nlist_real)(1.0 / 8192.0);
+    const nlist_real *corner[3];
+    nlist_real b[3], c[3], b2 = 0, c2 = 0, largest = 0;
+    nlist_i_plane plane;
+    int a;
+    memset(&plane, 0, sizeof plane);
+    nlist_mesh_corners(&from->mesh, nlist_i_leaf(from->tree, cells->leaf[k].place)->link, corner);
+    for (a = 0; a < 3; a++) {
+        b[a] = corner[1][a] - corner[0][a];
+        c[a] = corner[2][a] - corner[0][a];
+        b2 += b[a] * b[a];
+        c2 += c[a] * c[a];
+        plane.unsure += (nlist_i_absolute(b[a]) + nlist_i_absolute(c[a])) * part;
+    }
+    for (a = 0; a < 3; a++) {
+        int const x = (a + 1) % 3, y = (a + 2) % 3;
+        plane.normal[a] = b[x] * c[y] - b[y] * c[x];
+        if (nlist_i_absolute(plane.normal[a]) > largest)
+            largest = nlist_i_absolute(plane.normal[a]);
+    }
+    if (!(largest * largest > b2 * c2 / 4096) || !nlist_i_finite(largest * largest) ||
+        !(largest * largest > NLIST_I_REAL_MIN)) largest = (nlist_real)INFINITY;
+    for (a = 0; a < 3; a++) {
+        plane.normal[a] = nlist_i_finite(largest) ? plane.normal[a] / largest : 0;
+        plane.at += plane.normal[a] * corner[0][a];
+        plane.square += plane.normal[a] * plane.normal[a];
+    }
+    plane.unsure += cells->rounding;
+    return plane;
+}
+
+/* Memory for the cells, behind the leaves. 0: none. */
+static int nlist_i_take_cells(nlist *list, nlist_i_wall_cells *cells, int64_t count, int64_t listed)
+{
+    size_t const leaves = (size_t)cells->leaves,
+                 align = sizeof(nlist_real) / sizeof(int32_t),
+                 used = leaves * (sizeof *cells->leaf / sizeof(int32_t)),
+                 plane = (used + align - 1) / align * align,
+                 start = plane + leaves * (sizeof *cells->plane / sizeof(int32_t));
+    int32_t *memory;
+    if (nlist_i_grow(list, NLIST_I_WORK, (int64_t)start + count + 2 + listed, sizeof(int32_t),
+                     used * sizeof(int32_t)) != NLIST_OK)
+        return 0;
+    memory = (int32_t *)list->block[NLIST_I_WORK].memory;
+    cells->leaf = (nlist_i_near_leaf *)(void *)memory;
+    cells->plane = (nlist_i_plane *)(void *)(memory + plane);
+    cells->start = memory + start;
+    cells->listed = cells->start + count + 2;
+    memset(cells->start, 0, ((size_t)count + 2) * sizeof *cells->start);
+    return 1;
+}
+
+/* Lists the leaves in their cells: a counting sort. (start[c + 2] counts cell c, and start[c + 1]
+   is where its next leaf goes.) 0: no memory. */
+static int nlist_i_fill_cells(nlist_i_finder *finder, nlist_i_wall_cells *cells,
+                              const nlist_real mean[3])
+{
+    int64_t listed;
+    int32_t const count = nlist_i_choose_cells(finder, cells, mean, &listed);
+    int32_t k, x, y, z, pass;
+    if (!nlist_i_take_cells(finder->list, cells, count, listed)) return 0;
+    for (k = 0; k < cells->leaves; k++)
+        cells->plane[k] = nlist_i_plane_of((const nlist_i_from_mesh *)finder->source, cells, k);
+    for (pass = 0; pass < 2; pass++) {
+        for (k = 0; k < cells->leaves; k++) {
+            const nlist_i_near_leaf *leaf = &cells->leaf[k];
+            for (z = leaf->low[2]; z <= leaf->high[2]; z++)
+                for (y = leaf->low[1]; y <= leaf->high[1]; y++)
+                    for (x = leaf->low[0]; x <= leaf->high[0]; x++) {
+                        int32_t *const at = cells->start + nlist_i_cell_at(cells, x, y, z);
+                        if (pass == 0) at[2]++;
+                        else cells->listed[at[1]++] = k;
+                    }
+        }
+        for (k = 2; pass == 0 && k < count + 2; k++) cells->start[k] += cells->start[k - 1];
+    }
+    return 1;
+}
+
+/* The leaves that a search finds: their numbers ascend, each once. */
+typedef struct nlist_i_leaves_met {
+    nlist_i_ball ball;
+    int32_t leaf[NLIST_I_MOST_MET], leaves;
+} nlist_i_leaves_met;
+
+/* Adds those leaves of adjacent cells that meet the sphere of the search. 0: they are too many. */
+static inline int nlist_i_meet_leaves(const nlist_i_wall_cells *cells, const lbvh_overlap *o,
+                                      nlist_real away, int32_t first, int32_t end,
+                                      nlist_i_leaves_met *met)
+{
+    const nlist_real *p = o->min;
+    int32_t k, j, m;
+    for (k = first; k < end; k++) {
+        int32_t const l = cells->listed[k];
+        const nlist_i_plane *plane = &cells->plane[l];
+        nlist_real const height = plane->normal[0] * p[0] + plane->normal[1] * p[1] +
+                                  plane->normal[2] * p[2] - plane->at,
+                         most = away + plane->unsure;
+        if (height * height > most * most * plane->square) continue;
+        if (!lbvh_i_meets(o, nlist_i_leaf(o->tree, cells->leaf[l].place))) continue;
+        for (j = met->leaves; j > 0 && met->leaf[j - 1] >= l; j--) {}
+        if (j < met->leaves && met->leaf[j] == l) continue;
+        if (met->leaves == NLIST_I_MOST_MET) return 0;
+        for (m = met->leaves++; m > j; m--) met->leaf[m] = met->leaf[m - 1];
+        met->leaf[j] = l;
+    }
+    return 1;
+}
+
+/* The row of particle i by its cells. 0: a search of the tree is as fast, or faster. */
+static inline int nlist_i_cells_row(nlist_i_finder *finder, const nlist_i_wall_cells *cells,
+                                    int32_t i, const nlist_real p[3], nlist_i_leaves_met *met)
+{
+    const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
+    nlist_real const more = reach > cells->reach
+        ? nlist_i_beyond_rounding(cells, reach - cells->reach) : 0;
+    int32_t low[3], high[3], first[NLIST_I_MOST_LINES], end[NLIST_I_MOST_LINES];
+    int32_t lines = 0, all = 0, y, z;
+    lbvh_overlap o;
+    nlist_real away;
+    int a;
+    met->leaves = 0;
+    if (!(reach <= cells->most)) return 0;
+    for (a = 0; a < 3; a++) {
+        if (!(p[a] >= cells->low[a] && p[a] <= cells->high[a])) return 1;
+        low[a] = nlist_i_cell_along(cells, a, p[a] - more);
+        high[a] = reach > cells->reach ? nlist_i_cell_along(cells, a, p[a] + more) : low[a];
+    }
+    if (((int64_t)high[1] - low[1] + 1) * (high[2] - low[2] + 1) > NLIST_I_MOST_LINES) return 0;
+    for (z = low[2]; z <= high[2]; z++) {
+        for (y = low[1]; y <= high[1]; y++) {
+            first[lines] = cells->start[nlist_i_cell_at(cells, low[0], y, z)];
+            end[lines] = cells->start[nlist_i_cell_at(cells, high[0], y, z) + 1];
+            all += end[lines] - first[lines];
+            if (all > NLIST_I_MOST_LISTED) return 0;
+            lines += end[lines] > first[lines];
+        }
+    }
+    if (lines == 0) return 1;
+    o = nlist_i_walls_near(from->tree, &from->mesh, desc, i, p, &met->ball);
+    away = nlist_i_search_radius(reach + from->mesh.thickest, p) * (nlist_real)(1 + 1.0 / 8192.0);
+    for (y = 0; y < lines; y++)
+        if (!nlist_i_meet_leaves(cells, &o, away, first[y], end[y], met)) return 0;
+    return 1;
+}
+
+/* Appends those that nlist_i_wall_key lists. */
+static nlist_result nlist_i_append_walls(nlist_i_finder *finder, const nlist_i_wall_cells *cells,
+                                         const nlist_i_leaves_met *met)
+{
+    const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
+    const nlist_mesh *mesh = &from->mesh;
+    int const skin = finder->list->desc.skin > 0;
+    const nlist_i_ball *ball = &met->ball;
+    nlist_i_wall wall[NLIST_I_MOST_MET];
+    int32_t walls = 0, k, t, u;
+    for (k = 0; k < met->leaves; k++) {
+        int32_t const id = nlist_i_leaf(from->tree, cells->leaf[met->leaf[k]].place)->link;
+        if (!mesh->masks || (mesh->masks[id] & ball->mask))
+            wall[walls++] = nlist_i_wall_of(mesh, ball, id);
+    }
+    for (t = 0; t < walls; t++) {
+        nlist_real const reach = ball->reach + wall[t].thickness;
+        nlist_result result;
+        if (!(wall[t].d2 <= nlist_i_times(reach, reach))) continue;
+        for (u = 0; u < walls && !skin; u++)
+            if (u != t && nlist_i_precedes(mesh, ball, wall[t].s, &wall[u], &wall[t])) break;
+        if (u < walls && !skin) continue;
+        result = nlist_i_append(finder, nlist_key(wall[t].triangle, skin ? 0 : wall[t].feature));
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
+}
+
+/* nlist_i_collect_mesh. */
+static int nlist_i_mesh_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
+    nlist_i_wall_cells cells;
+    nlist_i_leaves_met met;
+    nlist_real mean[3], p[3];
+    int32_t i;
+    if (finder->rows < 64 || finder->rows > 1 << 26 || from->tree->mask) return 0;
+    nlist_i_survey_rows(finder, &cells);
+    if (!nlist_i_find_near_leaves(finder, &cells, mean)) return 0;
+    if (!nlist_i_fill_cells(finder, &cells, mean)) return 0;
+    for (i = 0, *result = NLIST_OK; i < finder->rows && *result == NLIST_OK; i++) {
+        nlist_i_load(finder->pos, finder->stride, 3, i, p);
+        if (!nlist_i_cells_row(finder, &cells, i, p, &met)) {
+            *result = nlist_i_mesh_row(finder, i);
+            continue;
+        }
+        nlist_i_begin_row(finder, i);
+        if (met.leaves > 0) *result = nlist_i_append_walls(finder, &cells, &met);
+        nlist_i_end_row(finder);
+    }
     return 1;
 }
 #endif /* NLIST_I_LBVH */

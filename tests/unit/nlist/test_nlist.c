@@ -127,7 +127,7 @@ static const struct CMUnitTest walls[] = {
     TEST(test_roof_and_gutter),
     TEST(test_corner),
     TEST(test_degenerate),
-    TEST(test_random_surfaces),
+    TEST(test_random_surfaces), TEST(test_many_particles),
     TEST(test_rolling),
     TEST(test_rolling_over_a_ridge),
     TEST(test_rolling_in_a_valley),

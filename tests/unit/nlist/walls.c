@@ -217,3 +217,67 @@ static void test_random_surfaces(void **state)
     }
     CHECK(clear > rows * 8 / 10 && listed > rows / 2);
 }
+
+/* As many particles as are searched by cells: each row is that of the oracle, and the one that a
+   list of this particle alone has, which searches the tree. Also with one particle far away, one
+   giant, and a giant triangle. */
+static void test_many_particles(void **state)
+{
+    enum { N = 150 };
+    int round;
+    (void)state;
+    for (round = 0; round < 60 / share() + 12; round++) {
+        nlist list = {0}, alone = {0};
+        surface s = {0};
+        nlist_desc d = wall_desc(0.02);
+        real pos[3 * N], radii[N], thickness[400];
+        uint32_t masks[400], own[N];
+        int64_t listed = 0;
+        int32_t i, k;
+        add_floor(&s, 8, 8, 0.25, round % 3 ? 0.3 : 0, round % 4 ? hilly : flat);
+        if (round % 5 == 1) {
+            k = add_vertex(&s, -40, -50, -1);
+            (void)add_vertex(&s, 60, -40, 0.5);
+            (void)add_vertex(&s, 1, 80, 0.25);
+            add_triangle(&s, k, k + 1, k + 2);
+        }
+        for (i = 0; i < N; i++) {
+            pos[3 * i] = between((real)-0.3, (real)2.3);
+            pos[3 * i + 1] = between((real)-0.3, (real)2.3);
+            pos[3 * i + 2] = between((real)-0.4, (real)0.6);
+            radii[i] = between((real)0.02, (real)(round % 3 ? 0.1 : 0.25));
+            own[i] = 1u << i % 3;
+        }
+        if (round % 6 == 2) pos[3 * (N / 2)] = 1000;
+        if (round % 6 == 3) radii[N / 3] = 3;
+        hand_over(&s, round % FORMS);
+        d.radii = radii;
+        for (k = 0; k < triangles(&s); k++) {
+            thickness[k] = (real)0.01 * (real)(k % 7);
+            masks[k] = 1u << k % 2 | 4u;
+        }
+        if (round % 4 == 1) s.mesh.thickness = thickness;
+        if (round % 4 == 2) d.masks = own, s.mesh.masks = masks;
+        if (round % 4 == 3) d.skin = (real)0.05;
+        CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, pos, 0, N), NLIST_OK);
+        CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+        for (i = 0; i < N; i++) {
+            nlist_desc one = d;
+            nlist_each e = nlist_of(&list, i), o;
+            one.radii = radii + i;
+            if (d.masks) one.masks = own + i;
+            CHECK_RESULT(nlist_build_mesh(&alone, &one, &s.tree, &s.mesh, pos + 3 * i, 0, 1),
+                NLIST_OK);
+            o = nlist_of(&alone, 0);
+            while (nlist_next(&o)) CHECK(nlist_next(&e) && e.id == o.id);
+            CHECK(!nlist_next(&e));
+            listed += alone.total;
+            if (round % 4 == 0)
+                (void)check_row(&list, &s, i, pos + 3 * i, (double)(d.radius + radii[i]));
+        }
+        CHECK(listed > 3 && listed == list.total);
+        nlist_free(&list);
+        nlist_free(&alone);
+        drop_surface(&s);
+    }
+}
