@@ -4431,12 +4431,13 @@ static int lbvh_i_seems_coarse(const lbvh *tree, const lbvh_real *data, size_t s
 {
     uint64_t code[LBVH_I_GLANCE];
     lbvh_real min[3], max[3];
+    int32_t const apart = (int32_t)LBVH_I_SAMPLE / (int32_t)LBVH_I_GLANCE; /* in the sample */
     int32_t k, slot, close = 0;
     if (tree->n < LBVH_I_SAMPLE) return 0;
     for (k = 0; k < LBVH_I_GLANCE; k++) {
         uint64_t own;
         (void)lbvh_box_of(&tree->desc, data, stride,
-                          lbvh_i_sample_id(k * (LBVH_I_SAMPLE / LBVH_I_GLANCE), tree->n), min, max);
+                          lbvh_i_sample_id(k * apart, tree->n), min, max);
         own = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
         for (slot = k; slot > 0 && code[slot - 1] > own; slot--) code[slot] = code[slot - 1];
         code[slot] = own;
