@@ -2800,7 +2800,7 @@ __global__ void ugrid_i_count_overlaps_kernel(__grid_constant__ const ugrid_devi
    many lanes as fit find their hits at a time. A row that does not fit is stored directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
-struct ugrid_i_row {
+struct ugrid_i_staged_row {
     int64_t begin;          /* its first index in the list */
     int32_t length, staged; /* its length, its first index in the stage */
 };
@@ -2811,7 +2811,7 @@ struct ugrid_i_row_group {
     bool staged; /* no: the row of one lane does not fit */
 };
 
-__device__ ugrid_i_row_group ugrid_i_next_group(const ugrid_i_row &row, int first)
+__device__ ugrid_i_row_group ugrid_i_next_group(const ugrid_i_staged_row &row, int first)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
@@ -2822,8 +2822,9 @@ __device__ ugrid_i_row_group ugrid_i_next_group(const ugrid_i_row &row, int firs
 
 /* Stores the rows of a group in the list. Rows by place are contiguous there as in the stage: one
    piece. */
-__device__ void ugrid_i_flush_by_place(const ugrid_i_row &row, const ugrid_i_row_group &group,
-                                       const int32_t *stage, int32_t *ids, int64_t capacity)
+__device__ void ugrid_i_flush_by_place(const ugrid_i_staged_row &row,
+                                       const ugrid_i_row_group &group, const int32_t *stage,
+                                       int32_t *ids, int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
     int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, group.first);
@@ -2837,7 +2838,7 @@ __device__ void ugrid_i_flush_by_place(const ugrid_i_row &row, const ugrid_i_row
 }
 
 /* Of the row, as many as the list has room for. */
-__device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
+__device__ int32_t ugrid_i_room_of(const ugrid_i_staged_row &row, int64_t capacity)
 {
     int64_t const left = capacity - row.begin;
     return left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
@@ -2846,7 +2847,7 @@ __device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
 /* Rows by id are scattered: each half of the warp stores one row at a time, and has three entries
    of each of two rows on their way. `names`: of the places in the stage; none if it has the
    names. */
-__device__ void ugrid_i_flush_by_id(const ugrid_i_row &row, const ugrid_i_row_group &group,
+__device__ void ugrid_i_flush_by_id(const ugrid_i_staged_row &row, const ugrid_i_row_group &group,
                                    const int32_t *names, const int32_t *stage, int32_t *ids,
                                    int64_t capacity)
 {
@@ -2883,9 +2884,9 @@ __device__ void ugrid_i_flush_by_id(const ugrid_i_row &row, const ugrid_i_row_gr
     }
 }
 
-__device__ ugrid_i_row ugrid_i_row_of(bool exists, int32_t number, const int64_t *offsets)
+__device__ ugrid_i_staged_row ugrid_i_row_of(bool exists, int32_t number, const int64_t *offsets)
 {
-    ugrid_i_row row = {0, 0, 0};
+    ugrid_i_staged_row row = {0, 0, 0};
     if (exists) {
         row.begin = offsets[number];
         row.length = (int32_t)(offsets[number + 1] - row.begin);
@@ -2906,8 +2907,9 @@ struct ugrid_i_writer {
     }
 };
 
-__device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_row &row, bool staged, int32_t before,
-                                            int32_t *stage, int32_t *ids, int64_t capacity)
+__device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_staged_row &row, bool staged,
+                                            int32_t before, int32_t *stage, int32_t *ids,
+                                            int64_t capacity)
 {
     if (staged) return {stage + (row.staged - before), row.length, 0};
     return {ids + row.begin, ugrid_i_room_of(row, capacity), 0};
@@ -2923,7 +2925,7 @@ __device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, b
     __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
     int32_t *const stage = stages[threadIdx.x / 32];
     int const lane = (int)(threadIdx.x % 32);
-    ugrid_i_row const row = ugrid_i_row_of(exists, number, offsets);
+    ugrid_i_staged_row const row = ugrid_i_row_of(exists, number, offsets);
     for (int first = 0; first < 32;) {
         ugrid_i_row_group const group = ugrid_i_next_group(row, first);
         int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
