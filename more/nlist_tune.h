@@ -200,9 +200,9 @@ NLIST_FN void nlist_i_change_contacts(const nlist_each *a, const nlist_each *b)
 }
 
 /* 1 if this wall of row i, that of entry e, touches, and no other of the row comes first. Any that
-   does will do: tried are the one found last, the one asked for last, and the row from e on, around.
-   Where many meet in one point, the lowest number comes first: then a number is sought only if it
-   is below all found so far, and each search goes on where the one before ended. */
+   does will do: the one found last is tried, then the wall of the call before, then the row after e
+   and before it. Where walls meet in one point, those before e are read for one wall only: a search
+   begins at a wall that comes before all found, thus not before where the last one ended. */
 NLIST_FN int nlist_i_wall_touches(const nlist *list, const nlist_mesh *mesh, int32_t i,
                                   const nlist_i_ball *ball, const nlist_i_wall *wall,
                                   nlist_each *e)
@@ -251,9 +251,8 @@ NLIST_FN void nlist_i_hand_over(const nlist *list, const nlist_mesh *mesh, int32
    to p. A contact that moves on to a neighbouring triangle takes its history along; so history must
    not be all zero while a contact lasts, or desc.contacts be set. In a kernel too, a thread for
    each row. O(row) for each contact, which is compared with each other entry; O(row) for all other
-   entries that meet in one point, if `e` has walked over them. Where a contact begins or ends, as
-   much again for the entries near it; at worst O(row^2), since which comes first is a matter of each
-   pair. */
+   entries that meet in one point, if `e` walks over them. Where a contact begins or ends, as much
+   again for the entries near it; at worst O(row^2), since any pair may decide which comes first. */
 NLIST_FN int nlist_mesh_touch(const nlist *list, const nlist_mesh *mesh, nlist_each *e,
                               const nlist_real p[3], nlist_real reach, nlist_real q[3])
 {

@@ -361,8 +361,8 @@ static void test_rolling_with_a_skin(void **state)
 
 /* The most calls for the closest point of a triangle that a step takes, in a row of m triangles
    around the tip of a cone. The ball comes down to the tip, rests there, rolls on to a face and
-   around the cone, and is lifted off. In each step its contact is that of a list without a skin, and
-   its history lasts. Above the tip, where all meet in one point: O(m). */
+   around the cone, and is lifted off. In each step its contact is that of a list without a skin,
+   and its history lasts. Above the tip, where all meet in one point: O(m). */
 static int64_t calls_beside_a_tip(int m)
 {
     int64_t most = 0;
