@@ -1329,6 +1329,7 @@ typedef struct nlist_each {
     int64_t at, end;    /* entries left there */
     int32_t rest;       /* next entry in partner, -1 = none */
     int32_t bytes;      /* of history per entry */
+    int32_t first, last; /* nlist_mesh_touch: which of the row to try first, or -1 */
     int64_t slots;      /* entries before those of the rest */
     const int32_t *partner, *link;
     unsigned char *all_history, *all_states;
@@ -1352,6 +1353,7 @@ NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int3
     e.at = e.end = 0;
     e.rest = -1;
     e.bytes = bytes;
+    e.first = e.last = -1;
     e.slots = (int64_t)rows->n * rows->width;
     e.partner = rows->partner;
     e.link = rows->link;

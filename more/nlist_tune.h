@@ -199,17 +199,28 @@ NLIST_FN void nlist_i_change_contacts(const nlist_each *a, const nlist_each *b)
     b->all_states[b->entry] = kept;
 }
 
-/* 1 if this wall of row i touches, and no other of the row comes first. */
+/* 1 if this wall of row i, that of entry e, touches, and no other of the row comes first. Any that
+   does will do: the one found last is tried, then the wall of the call before, then the row after e
+   and before it. Where walls meet in one point, those before e are read for one wall only: a search
+   begins at a wall that comes before all found, thus not before where the last one ended. */
 NLIST_FN int nlist_i_wall_touches(const nlist *list, const nlist_mesh *mesh, int32_t i,
-                                  const nlist_i_ball *ball, const nlist_i_wall *wall)
+                                  const nlist_i_ball *ball, const nlist_i_wall *wall,
+                                  nlist_each *e)
 {
     nlist_real const reach = ball->reach + wall->thickness;
-    nlist_each e = nlist_of(list, i);
+    int32_t const last = e->last;
     nlist_i_wall best = *wall;
+    nlist_each o = *e;
+    int part;
     if (!(wall->d2 <= nlist_i_times(reach, reach))) return 0;
-    while (nlist_next(&e))
-        if (nlist_i_comes_first(mesh, ball, wall->s, nlist_key_triangle(e.id), &best)) return 0;
-    return 1;
+    e->last = wall->triangle;
+    if (e->first >= 0 && nlist_i_comes_first(mesh, ball, wall->s, e->first, &best)) return 0;
+    if (last >= 0 && nlist_i_comes_first(mesh, ball, wall->s, last, &best)) return 0;
+    for (part = 0; part < 2; part++, o = nlist_of(list, i)) /* after e, then before it */
+        while (best.triangle == wall->triangle && nlist_next(&o) && o.entry != e->entry)
+            (void)nlist_i_comes_first(mesh, ball, wall->s, nlist_key_triangle(o.id), &best);
+    e->first = best.triangle;
+    return best.triangle == wall->triangle;
 }
 
 /* Where entry e begins (touches = 1) or ends (0) to touch `wall`: changes it with an entry of the
@@ -226,9 +237,9 @@ NLIST_FN void nlist_i_hand_over(const nlist *list, const nlist_mesh *mesh, int32
         const nlist_i_wall *begun = touches ? wall : &other, *ended = touches ? &other : wall;
         nlist_real r[3];
         if (o.entry == e->entry || nlist_i_was_contact(&o) != touches) continue;
-        if (nlist_i_wall_touches(list, mesh, i, ball, &other) == touches) continue;
         (void)nlist_mesh_closest(mesh, ended->triangle, begun->q, r);
         if (!(nlist_i_square_between(begun->q, r) <= nlist_i_times(near_by, near_by))) continue;
+        if (nlist_i_wall_touches(list, mesh, i, ball, &other, &o) == touches) continue;
         nlist_i_change_contacts(e, &o);
         return;
     }
@@ -239,7 +250,9 @@ NLIST_FN void nlist_i_hand_over(const nlist *list, const nlist_mesh *mesh, int32
    entry is a contact, by the rules of a build without a skin; q: the point of its triangle closest
    to p. A contact that moves on to a neighbouring triangle takes its history along; so history must
    not be all zero while a contact lasts, or desc.contacts be set. In a kernel too, a thread for
-   each row. O(row); where a contact begins or ends O(row^2). */
+   each row. O(row) for each contact, which is compared with each other entry; O(row) for all other
+   entries that meet in one point, if `e` walks over them. Where a contact begins or ends, as much
+   again for the entries near it; at worst O(row^2), since any pair may decide which comes first. */
 NLIST_FN int nlist_mesh_touch(const nlist *list, const nlist_mesh *mesh, nlist_each *e,
                               const nlist_real p[3], nlist_real reach, nlist_real q[3])
 {
@@ -252,7 +265,7 @@ NLIST_FN int nlist_mesh_touch(const nlist *list, const nlist_mesh *mesh, nlist_e
     ball.mask = UINT32_MAX; /* rows hold what masks allow */
     wall = nlist_i_wall_of(mesh, &ball, nlist_key_triangle(e->id));
     memcpy(q, wall.q, sizeof wall.q);
-    touches = nlist_i_wall_touches(list, mesh, i, &ball, &wall);
+    touches = nlist_i_wall_touches(list, mesh, i, &ball, &wall, e);
     if (touches != nlist_i_was_contact(e))
         nlist_i_hand_over(list, mesh, i, &ball, e, &wall, touches);
     return nlist_touch(e, touches);

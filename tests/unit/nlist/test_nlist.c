@@ -20,6 +20,18 @@
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
+
+/* nlist.h's calls of this function are counted. */
+static int64_t closest_calls;
+
+static lbvh_feature counted_closest(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b,
+    const lbvh_real *c, lbvh_real *q)
+{
+    closest_calls++;
+    return lbvh_closest_on_triangle(p, a, b, c, q);
+}
+
+#define lbvh_closest_on_triangle counted_closest
 #define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
 #define NLIST_IMPLEMENTATION
 #define NLIST_WITH_BOXES
@@ -145,6 +157,7 @@ static const struct CMUnitTest walls[] = {
     TEST(test_bad_thickness),
     TEST(test_thick_walls_with_a_skin),
     TEST(test_rolling_with_a_skin),
+    TEST(test_touching_a_fan),
 };
 
 int main(void)

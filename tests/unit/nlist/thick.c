@@ -358,3 +358,68 @@ static void test_rolling_with_a_skin(void **state)
         drop_surface(&s);
     }
 }
+
+/* The most calls for the closest point of a triangle that a step takes, in a row of m triangles
+   around the tip of a cone. The ball comes down to the tip, rests there, rolls on to a face and
+   around the cone, and is lifted off. In each step its contact is that of a list without a skin,
+   and its history lasts. Above the tip, where all meet in one point: O(m). */
+static int64_t calls_beside_a_tip(int m)
+{
+    int64_t most = 0;
+    surface s = {0};
+    nlist list = {0}, now = {0};
+    nlist_desc d = wall_desc(0.5), plain;
+    real p[3], q[3];
+    int step, k, age = 0;
+    int32_t const tip = add_vertex(&s, 0, 0, 1), first = tip + 1;
+    for (k = 0; k < m; k++) add_vertex(&s, 4 * cos(k * 6.283185307179586 / m),
+        4 * sin(k * 6.283185307179586 / m), 0);
+    for (k = 0; k < m; k++) { /* 7 divides no m: numbers in another order than around the tip */
+        int32_t const at = (int32_t)((int64_t)k * 7 % m);
+        add_triangle(&s, first + at, first + (at + 1) % m, tip);
+    }
+    hand_over(&s, INDEXED);
+    plain = d;
+    d.skin = 2;
+    d.history = sizeof(int32_t);
+    for (step = 0; step < 16; step++) {
+        static double const path[16][3] = {{0, 0, 1.6}, {0, 0, 1.49}, {0, 0, 1.45}, {0, 0, 1.45},
+            {0.01, 0, 1.45}, {0.1, 0.01, 1.45}, {0.13, 0.02, 1.45}, {0.15, 0.03, 1.45},
+            {0.15, 0.05, 1.45}, {0.14, 0.06, 1.45}, {0.13, 0.07, 1.45}, {0.05, 0.03, 1.45},
+            {0, 0, 1.45}, {0, 0, 1.6}, {0, 0, 1.45}, {0, 0, 1.7}};
+        nlist_each e, o;
+        int32_t touching = 0, t = -1;
+        for (k = 0; k < 3; k++) p[k] = (real)path[step][k];
+        if (step == 0)
+            CHECK_RESULT(nlist_build_mesh(&list, &d, &s.tree, &s.mesh, p, 0, 1), NLIST_OK);
+        CHECK(row_length(&list, 0) == m);
+        CHECK_RESULT(nlist_build_mesh(&now, &plain, &s.tree, &s.mesh, p, 0, 1), NLIST_OK);
+        CHECK(row_length(&now, 0) == (p[2] < (real)1.5));
+        o = nlist_of(&now, 0);
+        if (nlist_next(&o)) t = nlist_key_triangle(o.id), age++;
+        else age = 0;
+        e = nlist_of(&list, 0);
+        closest_calls = 0;
+        while (nlist_next(&e)) {
+            if (!nlist_mesh_touch(&list, &s.mesh, &e, p, d.radius, q)) continue;
+            CHECK(nlist_key_triangle(e.id) == t);
+            CHECK(++*(int32_t *)e.history == age);
+            touching++;
+        }
+        CHECK(touching == (t >= 0));
+        CHECK(p[0] != 0 || closest_calls <= 8 * m);
+        if (closest_calls > most) most = closest_calls;
+    }
+    nlist_free(&list);
+    nlist_free(&now);
+    drop_surface(&s);
+    return most;
+}
+
+/* Not quadratic for a whole row of neighbours, also where a contact begins, moves on or ends:
+   four times the row takes less than eight times the calls. */
+static void test_touching_a_fan(void **state)
+{
+    (void)state;
+    CHECK(calls_beside_a_tip(2000) < 8 * calls_beside_a_tip(500));
+}
