@@ -146,7 +146,7 @@
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48 (49 with
             desc.contacts). After a nlist_remap, half lists with either take 8 a particle more. Work
             space, serial: 12 a particle, 4 to 8 an entry; half lists by a grid 4 more of each;
-            lists of triangles up to 180 a particle.
+            lists of triangles up to 172 a particle more (double 220).
             CUDA: 16 a particle where rows are counted first, with a grid; with history, 8 an entry
             that has no slot, where a row is long.
    Threads  There is no global state. Any number of threads may read one list; one at a time may
@@ -5356,6 +5356,7 @@ enum {
     NLIST_I_CELL_LEAVES = 8,    /* leaves that all cells list: for each particle, about at most */
     NLIST_I_MOST_LINES = 16,    /* lines of cells of a particle */
     NLIST_I_MOST_LISTED = 128,  /* leaves that these list */
+    NLIST_I_MISSED = 32,        /* boxes that it is tested with and misses: at most, in the mean */
     NLIST_I_MOST_MET = 32       /* leaves that the particle's search sphere meets */
 };
 
@@ -5627,9 +5628,11 @@ static int nlist_i_fill_cells(nlist_i_finder *finder, nlist_i_wall_cells *cells,
 typedef struct nlist_i_leaves_met {
     nlist_i_ball ball;
     int32_t leaf[NLIST_I_MOST_MET], leaves;
+    int32_t spare;              /* boxes that may still be missed */
 } nlist_i_leaves_met;
 
-/* Adds those leaves of adjacent cells that meet the sphere of the search. 0: they are too many. */
+/* Adds those leaves of adjacent cells that meet the sphere of the search. 0: they are too many, or
+   too many others are tested. */
 static inline int nlist_i_meet_leaves(const nlist_i_wall_cells *cells, const lbvh_overlap *o,
                                       nlist_real away, int32_t first, int32_t end,
                                       nlist_i_leaves_met *met)
@@ -5643,7 +5646,10 @@ static inline int nlist_i_meet_leaves(const nlist_i_wall_cells *cells, const lbv
                                   plane->normal[2] * p[2] - plane->at,
                          most = away + plane->unsure;
         if (height * height > most * most * plane->square) continue;
-        if (!lbvh_i_meets(o, nlist_i_leaf(o->tree, cells->leaf[l].place))) continue;
+        if (!lbvh_i_meets(o, nlist_i_leaf(o->tree, cells->leaf[l].place))) {
+            if (--met->spare < 0) return 0;
+            continue;
+        }
         for (j = met->leaves; j > 0 && met->leaf[j - 1] >= l; j--) {}
         if (j < met->leaves && met->leaf[j] == l) continue;
         if (met->leaves == NLIST_I_MOST_MET) return 0;
@@ -5668,6 +5674,7 @@ static inline int nlist_i_cells_row(nlist_i_finder *finder, const nlist_i_wall_c
     nlist_real away;
     int a;
     met->leaves = 0;
+    met->spare += NLIST_I_MISSED;
     if (!(reach <= cells->most)) return 0;
     for (a = 0; a < 3; a++) {
         if (!(p[a] >= cells->low[a] && p[a] <= cells->high[a])) return 1;
@@ -5732,6 +5739,7 @@ static int nlist_i_mesh_faster(nlist_i_finder *finder, nlist_result *result)
     nlist_i_survey_rows(finder, &cells);
     if (!nlist_i_find_near_leaves(finder, &cells, mean)) return 0;
     if (!nlist_i_fill_cells(finder, &cells, mean)) return 0;
+    met.spare = 0;
     for (i = 0, *result = NLIST_OK; i < finder->rows && *result == NLIST_OK; i++) {
         nlist_i_load(finder->pos, finder->stride, 3, i, p);
         if (!nlist_i_cells_row(finder, &cells, i, p, &met)) {
