@@ -5335,21 +5335,23 @@ static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
 /* ----------------------------------------------------------------------------------------------
    >>find-mesh: the rows of a list of triangles, by cells that list the leaves near them
 
-   The box of the particles is cut into cells. Each leaf of the tree is listed in the cells that its
-   box overlaps when it is larger by a reach of 1.5 times the mean, on every side (along an axis):
+   The box of the particles is cut into cells. The box of each leaf of the tree is enlarged on every
+   side, by the reach of a particle whose radius is 1.5 times the mean. The leaf is listed in the
+   cells that this box overlaps. Along one axis:
 
        leaf                        TTTTTT
-       larger                 [....TTTTTT....]
+       enlarged               [....TTTTTT....]
        cells         |    0    |    1    |    2    |    3    |      listed in 0, 1, 2
 
-   A particle of that reach tests the leaves of its own cell, mostly none. One of a wider reach
-   looks into the cells around it, too. One whose cells list many leaves, or whose reach is more
-   than 4 times the mean, searches the tree: at most a quarter of all particles have such a reach.
+   A particle of that reach, or less, tests the leaves of its own cell; most cells list none. One of
+   a wider reach looks into the cells around it, too. A particle searches the tree where its cells
+   list many leaves, where its radius is more than 4 times the mean (at most a quarter are such), and
+   where particles before it have tested many leaves that they do not meet (NLIST_I_MISSED).
 
    A leaf is tested by the plane of its triangle, then by its box, as the tree does it. Leaves are
-   taken by ascending place. So the rows are those of nlist_i_mesh_row. A triangle that precedes
-   another one (>>walls) is no further from the particle, and so is among those found, too: nothing
-   is searched for it.
+   taken by ascending place, so the rows are those of nlist_i_mesh_row. A triangle that precedes
+   another one (>>walls) is no further from the particle. So it is among the leaves found, and needs
+   no search of its own.
    ---------------------------------------------------------------------------------------------- */
 
 enum {
@@ -5420,8 +5422,8 @@ static void nlist_i_survey_rows(const nlist_i_finder *finder, nlist_i_wall_cells
     cells->out = nlist_i_beyond_rounding(cells, cells->reach + from->mesh.thickest);
 }
 
-/* The leaves near the box of the particles, which shrinks to what they can reach; `mean`: the edges
-   of their boxes. 0: so many, or no memory. */
+/* Finds the leaves near the box of the particles, and shrinks it to where they can be reached.
+   `mean`: the mean edges of their boxes. 0: more than two leaves a particle, or no memory. */
 static int nlist_i_find_near_leaves(nlist_i_finder *finder, nlist_i_wall_cells *cells,
                                     nlist_real mean[3])
 {
@@ -5468,8 +5470,8 @@ static inline int32_t nlist_i_cell_along(const nlist_i_wall_cells *cells, int a,
     return at < (nlist_real)cells->along[a] ? (int32_t)at : cells->along[a] - 1;
 }
 
-/* Cuts the box into so many cells along each axis, and finds those of each leaf. Returns how many
-   those of all leaves are. */
+/* Cuts the box into cells->along cells along each axis, and finds the cells of each leaf. Returns
+   their number, summed over the leaves. */
 static int64_t nlist_i_cut_cells(const lbvh *tree, nlist_i_wall_cells *cells)
 {
     int64_t all = 0;
