@@ -5345,8 +5345,8 @@ static int nlist_i_lbvh_faster(nlist_i_finder *finder, nlist_result *result)
 
    A particle of that reach, or less, tests the leaves of its own cell; most cells list none. One of
    a wider reach looks into the cells around it, too. A particle searches the tree where its cells
-   list many leaves, where its radius is more than 4 times the mean (at most a quarter are such), and
-   where particles before it have tested many leaves that they do not meet (NLIST_I_MISSED).
+   list many leaves, where its radius is more than 4 times the mean (at most a quarter are such),
+   and where particles before it have tested many leaves that they do not meet (NLIST_I_MISSED).
 
    A leaf is tested by the plane of its triangle, then by its box, as the tree does it. Leaves are
    taken by ascending place, so the rows are those of nlist_i_mesh_row. A triangle that precedes
@@ -5495,10 +5495,10 @@ static int64_t nlist_i_cut_cells(const lbvh *tree, nlist_i_wall_cells *cells)
     return all;
 }
 
-/* Chooses the cells: twice as many along the longest edge again and again, while they are not too
-   many, wider than the reach, and leaves of the mean box are not in too many of them. Then half as
-   many, while the leaves are. Returns the number of cells; `*listed`: how many leaves these
-   list. */
+/* Chooses the cells. They are halved along their longest edge, as long as they are wider than the
+   reach, not too many, and a leaf of the mean size is not in too many of them. If the leaves as they
+   are turn out to be in too many, cells are doubled again. Returns the number of cells; `*listed`:
+   how many leaves they list, in all. */
 static int32_t nlist_i_choose_cells(const nlist_i_finder *finder, nlist_i_wall_cells *cells,
                                     const nlist_real mean[3], int64_t *listed)
 {
