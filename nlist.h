@@ -5496,9 +5496,9 @@ static int64_t nlist_i_cut_cells(const lbvh *tree, nlist_i_wall_cells *cells)
 }
 
 /* Chooses the cells. They are halved along their longest edge, as long as they are wider than the
-   reach, not too many, and a leaf of the mean size is not in too many of them. If the leaves as they
-   are turn out to be in too many, cells are doubled again. Returns the number of cells; `*listed`:
-   how many leaves they list, in all. */
+   reach, not too many, and a leaf of the mean size is not in too many of them. If the leaves as
+   they are turn out to be in too many, cells are doubled again. Returns the number of cells;
+   `*listed`: how many leaves they list, in all. */
 static int32_t nlist_i_choose_cells(const nlist_i_finder *finder, nlist_i_wall_cells *cells,
                                     const nlist_real mean[3], int64_t *listed)
 {
