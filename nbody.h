@@ -4141,9 +4141,10 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
    >>kept: M2L tables that are kept from one call to the next
 
    One table for all levels is filled once in the life of an nbody. A law with a table for each
-   level has it filled when the level is computed, unless it is still there from the last call. So a
-   table depends on what nbody_kept and table_kind say, and on nothing else: a law with a parameter
-   of its own needs it there (nbody_i_keep_tables, nbody_i_kind_of_table).
+   level has it filled when the level is computed, if cells of that level act by it, and unless it is
+   still there from the last call. So a table depends on what nbody_kept and table_kind say, and on
+   nothing else: a law with a parameter of its own needs it there (nbody_i_keep_tables,
+   nbody_i_kind_of_table).
    ---------------------------------------------------------------------------------------------- */
 
 /* Laws whose tables on each level depend on the square and the softening alone. */
@@ -4213,6 +4214,19 @@ static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int l
     return 1 + 2 * (law->law == NBODY_INVERSE);
 }
 
+/* Do cells of this level act on each other by the table? Not where the bodies of each parent are in
+   cells that touch, as on the way down to a small clump. */
+static int nbody_i_needs_table(const nbody *sim, int level)
+{
+    int32_t at;
+    for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++) {
+        nbody_far walk = nbody_far_of(sim, at);
+        while (nbody_next_far(&walk))
+            if (nbody_i_by_table(sim, &sim->cell[walk.cell], &sim->cell[at])) return 1;
+    }
+    return 0;
+}
+
 /* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
    the nbody, and those of a softened law while square and softening are the same: level l has slot
    (l - 2) % slots, so that all levels have their own if there is room. */
@@ -4221,7 +4235,7 @@ static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
     nbody_kept *kept = &sim->kept;
     int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
     int slot, l;
-    if (!sim->table) return 0;
+    if (!sim->table || (!sim->series && !nbody_i_needs_table(sim, level))) return 0;
     sim->table_kind = kind;
     if (kept->slots == 0) {
         kept->levels = 0;
