@@ -4141,9 +4141,9 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
    >>kept: M2L tables that are kept from one call to the next
 
    One table for all levels is filled once in the life of an nbody. A law with a table for each
-   level has it filled when the level is computed, if cells of that level act by it, and unless it is
-   still there from the last call. So a table depends on what nbody_kept and table_kind say, and on
-   nothing else: a law with a parameter of its own needs it there (nbody_i_keep_tables,
+   level has it filled when the level is computed, if cells of that level act by it, and unless it
+   is still there from the last call. So a table depends on what nbody_kept and table_kind say, and
+   on nothing else: a law with a parameter of its own needs it there (nbody_i_keep_tables,
    nbody_i_kind_of_table).
    ---------------------------------------------------------------------------------------------- */
 
