@@ -250,9 +250,10 @@ NLIST_FN void nlist_i_hand_over(const nlist *list, const nlist_mesh *mesh, int32
    entry is a contact, by the rules of a build without a skin; q: the point of its triangle closest
    to p. A contact that moves on to a neighbouring triangle takes its history along; so history must
    not be all zero while a contact lasts, or desc.contacts be set. In a kernel too, a thread for
-   each row. O(row) for each contact, which is compared with each other entry; O(row) for all other
-   entries that meet in one point, if `e` walks over them. Where a contact begins or ends, as much
-   again for the entries near it; at worst O(row^2), since any pair may decide which comes first. */
+   each row. Cost: a call for a contact compares it with each entry of its row, and so does a call
+   where a contact begins or ends, for the entries near it. So a row takes O(row) for each of these,
+   at worst O(row^2), since any pair may decide which comes first. All other entries of a row that
+   meet in one point take O(row) together, if `e` walks over them. */
 NLIST_FN int nlist_mesh_touch(const nlist *list, const nlist_mesh *mesh, nlist_each *e,
                               const nlist_real p[3], nlist_real reach, nlist_real q[3])
 {
